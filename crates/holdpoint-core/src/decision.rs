@@ -1,0 +1,96 @@
+//! A person's answer to a pause.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ActorId, PauseId};
+use crate::json::{CanonicalJson, Digest};
+use crate::message::Content;
+use crate::policy::NewRule;
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Decision {
+    /// Run it as shown.
+    Approve,
+    /// Run it with these arguments instead.
+    ApproveEdited {
+        /// What runs.
+        arguments: CanonicalJson,
+    },
+    /// Do not run it.
+    Deny {
+        /// What the model is told; an empty text counts. `None` leaves it to rule, formatter and default.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        message: Option<String>,
+    },
+    /// Do not run it: these words are the outcome.
+    Respond {
+        /// The person's words.
+        content: String,
+    },
+    /// The answers to the questions asked.
+    Answer {
+        /// One for each question.
+        answers: Answers,
+    },
+    /// In doubt: it took effect, and this came of it.
+    Happened {
+        /// What the model is told as the tool's result.
+        result: Content,
+    },
+    /// In doubt: it did not take effect, or may take effect again.
+    RunAgain,
+    /// In doubt: leave it open and tell the model so.
+    Abandon,
+}
+
+/// Answers by the text of the question: the chosen labels, or free text.
+pub type Answers = BTreeMap<String, Vec<String>>;
+
+impl Decision {
+    /// A denial with these words.
+    pub fn deny(message: impl Into<String>) -> Self {
+        Self::Deny { message: Some(message.into()) }
+    }
+
+    /// The decision's name, as wires spell it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::ApproveEdited { .. } => "approve_edited",
+            Self::Deny { .. } => "deny",
+            Self::Respond { .. } => "respond",
+            Self::Answer { .. } => "answer",
+            Self::Happened { .. } => "happened",
+            Self::RunAgain => "run_again",
+            Self::Abandon => "abandon",
+        }
+    }
+}
+
+/// A decision on its way into a run: what, by whom, and having seen what.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionInput {
+    /// The pause that is answered.
+    pub pause: PauseId,
+    /// The answer.
+    pub decision: Decision,
+    /// Who answers.
+    pub by: ActorId,
+    /// Through which door.
+    pub via: Option<String>,
+    /// The digest of the arguments that the person saw; checked when given.
+    pub seen: Option<Digest>,
+    /// A standing rule made together with the decision.
+    pub rule: Option<NewRule>,
+}
+
+impl DecisionInput {
+    /// `by` answers `pause` with `decision`, and nothing more.
+    pub fn new(pause: PauseId, decision: Decision, by: ActorId) -> Self {
+        Self { pause, decision, by, via: None, seen: None, rule: None }
+    }
+}

@@ -1,0 +1,352 @@
+//! What happened to a run. Events are committed before anything depends on them, and never change.
+//!
+//! Their stored form is the serde form of these types, tagged from outside so that arguments keep their exact bytes.
+
+use serde::{Deserialize, Serialize};
+
+use crate::agent::AgentBrief;
+use crate::decision::Decision;
+use crate::ids::{ActorId, CallPath, FramePath, RuleId, SessionId};
+use crate::json::{CanonicalJson, Digest};
+use crate::message::{Content, Usage};
+use crate::pause::PauseKind;
+use crate::policy::{GuardrailResult, StandingRule};
+use crate::time::Timestamp;
+use crate::tool::{Allowance, CallRecord, Outcome};
+
+/// A committed fact of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum RunEvent {
+    /// The run began.
+    #[serde(rename = "run.started")]
+    RunStarted(RunStarted),
+    /// Guardrails spoke.
+    #[serde(rename = "guardrails.ran")]
+    GuardrailsRan(GuardrailsRan),
+    /// The model replied.
+    #[serde(rename = "model.replied")]
+    ModelReplied(ModelReplied),
+    /// The model's reply could not be used; it counts as a model call.
+    #[serde(rename = "reply.refused")]
+    ReplyRefused(ReplyRefused),
+    /// A call may run.
+    #[serde(rename = "call.allowed")]
+    CallAllowed(CallAllowed),
+    /// A call was turned down without a person; its words are still to be found.
+    #[serde(rename = "call.denied")]
+    CallDenied(CallDenied),
+    /// A person is asked.
+    #[serde(rename = "pause.opened")]
+    PauseOpened(PauseOpened),
+    /// A person, or a rule that a person made, answered.
+    #[serde(rename = "pause.decided")]
+    PauseDecided(PauseDecided),
+    /// Nobody answered in time.
+    #[serde(rename = "pause.expired")]
+    PauseExpired(PauseExpired),
+    /// The question no longer arises.
+    #[serde(rename = "pause.withdrawn")]
+    PauseWithdrawn(PauseWithdrawn),
+    /// A call is about to take effect.
+    #[serde(rename = "call.started")]
+    CallStarted(CallStarted),
+    /// A call may be started once more: it may be repeated, or a person said so.
+    #[serde(rename = "call.released")]
+    CallReleased(CallReleased),
+    /// A call is settled.
+    #[serde(rename = "call.answered")]
+    CallAnswered(CallAnswered),
+    /// Another agent took over the conversation.
+    #[serde(rename = "agent.handed_off")]
+    HandedOff(HandedOff),
+    /// Somebody said more; the model sees it with its next call.
+    #[serde(rename = "input.staged")]
+    InputStaged(InputStaged),
+    /// Somebody made a rule.
+    #[serde(rename = "rule.made")]
+    RuleMade(StandingRule),
+    /// Somebody took a rule back.
+    #[serde(rename = "rule.revoked")]
+    RuleRevoked(RuleRevoked),
+    /// The application's context was replaced.
+    #[serde(rename = "context.set")]
+    ContextSet(ContextSet),
+    /// Another agent, or another definition of it, goes on.
+    #[serde(rename = "agent.set")]
+    AgentSet(AgentSet),
+    /// The run ended.
+    #[serde(rename = "run.finished")]
+    RunFinished(RunEnd),
+}
+
+impl RunEvent {
+    /// The event's name, as wires and stores spell it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::RunStarted(_) => "run.started",
+            Self::GuardrailsRan(_) => "guardrails.ran",
+            Self::ModelReplied(_) => "model.replied",
+            Self::ReplyRefused(_) => "reply.refused",
+            Self::CallAllowed(_) => "call.allowed",
+            Self::CallDenied(_) => "call.denied",
+            Self::PauseOpened(_) => "pause.opened",
+            Self::PauseDecided(_) => "pause.decided",
+            Self::PauseExpired(_) => "pause.expired",
+            Self::PauseWithdrawn(_) => "pause.withdrawn",
+            Self::CallStarted(_) => "call.started",
+            Self::CallReleased(_) => "call.released",
+            Self::CallAnswered(_) => "call.answered",
+            Self::HandedOff(_) => "agent.handed_off",
+            Self::InputStaged(_) => "input.staged",
+            Self::RuleMade(_) => "rule.made",
+            Self::RuleRevoked(_) => "rule.revoked",
+            Self::ContextSet(_) => "context.set",
+            Self::AgentSet(_) => "agent.set",
+            Self::RunFinished(_) => "run.finished",
+        }
+    }
+}
+
+/// The run began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunStarted {
+    /// The conversation.
+    pub session: SessionId,
+    /// The agent that begins.
+    pub agent: AgentBrief,
+    /// What is asked of it.
+    pub input: Content,
+    /// The application's context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<CanonicalJson>,
+    /// How many model calls the root agent may make; `None` for no limit.
+    pub turns_max: Option<u32>,
+    /// Who asks.
+    pub by: ActorId,
+}
+
+/// Guardrails spoke.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GuardrailsRan {
+    /// The call they looked at, or the frame.
+    pub at: CallPath,
+    /// What they said.
+    pub results: Vec<GuardrailResult>,
+}
+
+/// The model replied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelReplied {
+    /// In which frame.
+    #[serde(default, skip_serializing_if = "CallPath::is_root")]
+    pub frame: FramePath,
+    /// How many staged inputs it had been shown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub admitted: u32,
+    /// Its words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// Its calls.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub calls: Vec<CallRecord>,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// The model's reply could not be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplyRefused {
+    /// In which frame.
+    #[serde(default, skip_serializing_if = "CallPath::is_root")]
+    pub frame: FramePath,
+    /// A stable code.
+    pub code: String,
+    /// What was wrong.
+    pub message: String,
+    /// What it cost.
+    pub usage: Usage,
+}
+
+/// A call may run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallAllowed {
+    /// The call.
+    pub call: CallPath,
+    /// Who let it.
+    pub by: Allowance,
+}
+
+/// A call was turned down without a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallDenied {
+    /// The call.
+    pub call: CallPath,
+    /// What denied it.
+    pub by: ActorId,
+    /// The rule, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleId>,
+}
+
+/// A person is asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseOpened {
+    /// Counts the run's pauses from one.
+    pub number: u32,
+    /// What is asked.
+    pub kind: PauseKind,
+    /// The call; for a confirmation the frame.
+    pub at: CallPath,
+    /// The digest of the call's arguments that a decision binds to; absent for a confirmation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
+    /// Why it is asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Until when.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A pause was answered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseDecided {
+    /// The pause.
+    pub number: u32,
+    /// The answer.
+    pub decision: Decision,
+    /// Who gave it.
+    pub by: ActorId,
+    /// Through which door.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// The rule that gave it, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleId>,
+}
+
+/// Nobody answered in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseExpired {
+    /// The pause.
+    pub number: u32,
+}
+
+/// The question no longer arises.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PauseWithdrawn {
+    /// The pause.
+    pub number: u32,
+    /// Why.
+    pub reason: String,
+}
+
+/// A call is about to take effect.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallStarted {
+    /// The call.
+    pub call: CallPath,
+}
+
+/// A call may be started once more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallReleased {
+    /// The call.
+    pub call: CallPath,
+}
+
+/// A call is settled.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallAnswered {
+    /// The call.
+    pub call: CallPath,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Another agent took over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HandedOff {
+    /// The call that asked for it.
+    pub call: CallPath,
+}
+
+/// Somebody said more.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InputStaged {
+    /// What they said.
+    pub content: Content,
+    /// Who.
+    pub by: ActorId,
+}
+
+/// Somebody took a rule back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RuleRevoked {
+    /// The rule.
+    pub rule: RuleId,
+    /// Who.
+    pub by: ActorId,
+}
+
+/// The application's context was replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ContextSet {
+    /// What it is now.
+    pub context: Option<CanonicalJson>,
+}
+
+/// Another agent goes on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AgentSet {
+    /// In which frame.
+    #[serde(default, skip_serializing_if = "CallPath::is_root")]
+    pub frame: FramePath,
+    /// The agent.
+    pub agent: AgentBrief,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunEnd {
+    /// With an output.
+    Done(Content),
+    /// It could not go on.
+    Failed {
+        /// A stable code.
+        code: String,
+        /// What was wrong.
+        message: String,
+    },
+    /// Somebody ended it.
+    Cancelled {
+        /// Who.
+        by: ActorId,
+        /// Why.
+        reason: String,
+    },
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}

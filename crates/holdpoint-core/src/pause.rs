@@ -1,0 +1,225 @@
+//! A pause: a question to a person, kept as data. Nothing waits in memory while somebody thinks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::decision::Decision;
+use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, ToolName};
+use crate::json::{CanonicalJson, Digest};
+use crate::time::Timestamp;
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PauseKind {
+    /// May this call run?
+    Approval,
+    /// What is the answer?
+    Question,
+    /// The model asked in its own words: go on?
+    Confirmation,
+    /// Did this call take effect before the process died?
+    InDoubt,
+}
+
+impl PauseKind {
+    /// The kind's name, as wires spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Approval => "approval",
+            Self::Question => "question",
+            Self::Confirmation => "confirmation",
+            Self::InDoubt => "in_doubt",
+        }
+    }
+
+    /// The decisions that answer it, by name.
+    pub fn allowed_decisions(self) -> &'static [&'static str] {
+        match self {
+            Self::Approval => &["approve", "approve_edited", "deny", "respond"],
+            Self::Question => &["answer", "deny", "respond"],
+            Self::Confirmation => &["approve", "deny", "respond"],
+            Self::InDoubt => &["happened", "run_again", "abandon"],
+        }
+    }
+}
+
+/// A pause within a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// Its name.
+    pub id: PauseId,
+    /// What is asked.
+    pub kind: PauseKind,
+    /// What it is about.
+    pub subject: Subject,
+    /// Why the call is held, in the operator's words; shown, never trusted.
+    pub reason: Option<String>,
+    /// Since when.
+    pub opened_at: Timestamp,
+    /// How it stands.
+    pub state: PauseState,
+}
+
+impl Pause {
+    /// Whether it still waits for somebody.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state, PauseState::Open { .. })
+    }
+}
+
+/// What a pause is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Subject {
+    /// A call, and the digest of its arguments when it was held.
+    Call {
+        /// Where the call stands.
+        path: CallPath,
+        /// What a decision binds to.
+        digest: Digest,
+    },
+    /// The model's own words in this frame.
+    Words {
+        /// The frame.
+        frame: FramePath,
+        /// What the model asked.
+        text: String,
+    },
+}
+
+impl Subject {
+    /// The frame in which the question arose.
+    pub fn frame(&self) -> FramePath {
+        match self {
+            Self::Call { path, .. } => path.frame(),
+            Self::Words { frame, .. } => frame.clone(),
+        }
+    }
+}
+
+/// How a pause stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PauseState {
+    /// Waits, until then if a time is given.
+    Open {
+        /// When it expires.
+        expires_at: Option<Timestamp>,
+    },
+    /// Answered.
+    Decided(DecidedPause),
+    /// Nobody answered in time.
+    Expired {
+        /// Since when.
+        at: Timestamp,
+    },
+    /// The run ended, or the question no longer arises.
+    Withdrawn {
+        /// Since when.
+        at: Timestamp,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Who answered a pause, when and how.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DecidedPause {
+    /// The answer.
+    pub decision: Decision,
+    /// Who gave it.
+    pub by: ActorId,
+    /// Through which door.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A pause with everything that a person needs to decide it: what stands on a screen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PauseView {
+    /// The pause.
+    pub pause: Pause,
+    /// The agent whose turn it is part of.
+    pub agent: AgentId,
+    /// The call, unless the model's own words are the question.
+    pub call: Option<HeldCall>,
+}
+
+impl PauseView {
+    /// The pause's id.
+    pub fn id(&self) -> PauseId {
+        self.pause.id
+    }
+}
+
+/// The held call as it would run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HeldCall {
+    /// Where it stands.
+    pub path: CallPath,
+    /// The provider's id of it.
+    pub call_id: String,
+    /// The tool.
+    pub tool: ToolName,
+    /// Exactly what would run.
+    pub arguments: CanonicalJson,
+    /// The digest that a decision binds to.
+    pub digest: Digest,
+}
+
+/// One question of a `question` pause, read from the call's arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Question {
+    /// The text.
+    pub question: String,
+    /// A short title.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub header: Option<String>,
+    /// What can be chosen; empty for free text.
+    #[serde(default)]
+    pub options: Vec<QuestionOption>,
+    /// Whether several options may be chosen.
+    #[serde(default, alias = "multiSelect")]
+    pub multi_select: bool,
+}
+
+/// One option of a question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct QuestionOption {
+    /// What is chosen.
+    pub label: String,
+    /// What it means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether choosing it asks for text.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub input: bool,
+}
+
+/// The questions in a call's arguments.
+///
+/// # Errors
+/// Arguments without a `questions` list of 1 to 16 questions with distinct texts and distinct labels.
+pub fn questions(arguments: &CanonicalJson) -> Result<Vec<Question>, String> {
+    #[derive(Deserialize)]
+    struct Body {
+        questions: Vec<Question>,
+    }
+    let body: Body = arguments.decode().map_err(|error| format!("questions expected: {error}"))?;
+    let is_distinct = |texts: &[&str]| {
+        let mut sorted: Vec<&&str> = texts.iter().collect();
+        sorted.sort_unstable();
+        sorted.windows(2).all(|pair| pair[0] != pair[1])
+    };
+    let texts: Vec<&str> = body.questions.iter().map(|question| question.question.as_str()).collect();
+    if !(1..=16).contains(&body.questions.len()) || !is_distinct(&texts) {
+        return Err("1 to 16 questions with distinct texts expected".to_owned());
+    }
+    for question in &body.questions {
+        let labels: Vec<&str> = question.options.iter().map(|option| option.label.as_str()).collect();
+        if labels.len() > 32 || !is_distinct(&labels) {
+            return Err("at most 32 options with distinct labels expected in each question".to_owned());
+        }
+    }
+    Ok(body.questions)
+}

@@ -1,0 +1,259 @@
+//! Somebody answered a pause. The first answer stands; every later one is told of it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::decision::{Answers, Decision, DecisionInput};
+use crate::event::{CallReleased, PauseDecided, RuleRevoked, RunEvent};
+use crate::ids::{ActorId, CallPath, PauseId, RuleId, RunId};
+use crate::json::CanonicalJson;
+use crate::message::Content;
+use crate::pause::{Pause, PauseKind, PauseState, Question, Subject, questions};
+use crate::policy::{AgentScope, NewRule, RuleEffect, Scope, StandingRule};
+use crate::refusal::Refusal;
+use crate::run::screen::answered;
+use crate::run::start::check_size;
+use crate::run::{Begun, limits};
+use crate::time::Timestamp;
+use crate::tool::{CallState, Outcome};
+
+pub(super) fn close(begun: &Begun, run: RunId, input: DecisionInput, now: Timestamp) -> Result<Vec<RunEvent>, Refusal> {
+    let pause = begun.pause(input.pause)?;
+    if is_repeat(pause, &input.decision) {
+        return Ok(Vec::new());
+    }
+    check_open(pause, now)?;
+    check_fit(begun, pause, &input)?;
+    let rule = input.rule.as_ref().map(|new| make_rule(begun, run, pause, &input, new, now)).transpose()?;
+
+    let mut events = settle(begun, pause, &input.decision, &input.by, input.via.clone(), None)?;
+    if let Some(rule) = rule {
+        let applies = input.rule.as_ref().is_some_and(|new| new.apply_to_open);
+        events.push(RunEvent::RuleMade(rule.clone()));
+        if applies {
+            events.extend(settle_others(begun, pause.id, &rule, now)?);
+        }
+    }
+    Ok(events)
+}
+
+/// The words for denials that came without any.
+pub(super) fn word(begun: &Begun, words: Vec<(CallPath, String)>) -> Result<Vec<RunEvent>, Refusal> {
+    words
+        .into_iter()
+        .map(|(path, text)| {
+            begun.call_for(&path, "the words of a denial", |state| *state == CallState::Denied)?;
+            Ok(answered(path, Outcome::Denied(text)))
+        })
+        .collect()
+}
+
+pub(super) fn revoke(begun: &Begun, rule: RuleId, by: ActorId) -> Result<Vec<RunEvent>, Refusal> {
+    let is_known = begun.rules.iter().any(|known| known.id == rule);
+    if !is_known {
+        return Err(Refusal::RuleNotFound(rule));
+    }
+    Ok(vec![RunEvent::RuleRevoked(RuleRevoked { rule, by })])
+}
+
+/// The same answer again is no error: what was recorded stands.
+fn is_repeat(pause: &Pause, decision: &Decision) -> bool {
+    matches!(&pause.state, PauseState::Decided(decided) if decided.decision == *decision)
+}
+
+fn check_open(pause: &Pause, now: Timestamp) -> Result<(), Refusal> {
+    match &pause.state {
+        PauseState::Open { expires_at: Some(end) } if *end <= now => {
+            Err(Refusal::Expired { pause: pause.id, at: *end })
+        }
+        PauseState::Open { .. } => Ok(()),
+        _ => Err(pause.settled()),
+    }
+}
+
+/// Whether the decision answers this pause, saw what is held, and keeps within bounds.
+fn check_fit(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<(), Refusal> {
+    let (kind, decision) = (pause.kind, input.decision.name());
+    if !kind.allowed_decisions().contains(&decision) {
+        return Err(Refusal::DecisionNotAllowed {
+            pause: pause.id,
+            kind: kind.name(),
+            decision,
+            allowed: kind.allowed_decisions(),
+        });
+    }
+    if let (Subject::Call { digest, .. }, Some(seen)) = (&pause.subject, input.seen)
+        && *digest != seen
+    {
+        return Err(Refusal::StaleView { pause: pause.id, held: *digest, seen });
+    }
+    match &input.decision {
+        Decision::ApproveEdited { arguments } if !arguments.is_object() => {
+            Err(Refusal::InvalidArguments { pause: pause.id, problem: "a JSON object expected".to_owned() })
+        }
+        Decision::Deny { message: Some(text) } | Decision::Respond { content: text } => {
+            check_text("a decision's text in bytes", text)
+        }
+        Decision::Happened { result } => check_size("a result's bytes", result),
+        Decision::Answer { answers } => answer_outcome(begun, pause, answers).map(|_| ()),
+        _ => Ok(()),
+    }
+}
+
+fn check_text(what: &'static str, text: &str) -> Result<(), Refusal> {
+    let (limit, found) = (limits::TEXT_BYTES_MAX, text.len());
+    if found > limit { Err(Refusal::OverLimit { what, limit, found }) } else { Ok(()) }
+}
+
+/// The decision's event, and what follows for the call at once.
+fn settle(
+    begun: &Begun,
+    pause: &Pause,
+    decision: &Decision,
+    by: &ActorId,
+    via: Option<String>,
+    rule: Option<RuleId>,
+) -> Result<Vec<RunEvent>, Refusal> {
+    let number = pause.id.number;
+    let mut events =
+        vec![RunEvent::PauseDecided(PauseDecided { number, decision: decision.clone(), by: by.clone(), via, rule })];
+    let Subject::Call { path, .. } = &pause.subject else { return Ok(events) };
+    let outcome = match decision {
+        // Taken as fact with the decision itself: the call is allowed, or denied and still without words.
+        Decision::Approve | Decision::ApproveEdited { .. } | Decision::Deny { message: None } => None,
+        Decision::Deny { message: Some(message) } => Some(Outcome::Denied(message.clone())),
+        Decision::Respond { content } => Some(Outcome::Responded(content.clone())),
+        Decision::Answer { answers } => Some(answer_outcome(begun, pause, answers)?),
+        Decision::Happened { result } => Some(Outcome::Result(result.clone())),
+        Decision::Abandon => Some(Outcome::Abandoned),
+        Decision::RunAgain => {
+            events.push(RunEvent::CallReleased(CallReleased { call: path.clone() }));
+            None
+        }
+    };
+    events.extend(outcome.map(|outcome| answered(path.clone(), outcome)));
+    Ok(events)
+}
+
+/// The rule that a decision makes: this agent, this tool, unless said otherwise.
+fn make_rule(
+    begun: &Begun,
+    run: RunId,
+    pause: &Pause,
+    input: &DecisionInput,
+    new: &NewRule,
+    now: Timestamp,
+) -> Result<StandingRule, Refusal> {
+    let invalid = |text: &str| Refusal::InvalidRule(text.to_owned());
+    let effect = match &input.decision {
+        Decision::Approve => RuleEffect::Approve,
+        Decision::Deny { message } => RuleEffect::Deny { message: message.clone() },
+        _ => return Err(invalid("only an approval or a denial can be made to stand")),
+    };
+    let Subject::Call { path, .. } = &pause.subject else {
+        return Err(invalid("a rule speaks of tool calls, and this pause is about the model's words"));
+    };
+    if pause.kind != PauseKind::Approval {
+        return Err(invalid("a rule speaks of calls that are held for approval"));
+    }
+    let found = new.constraints.len();
+    if found > NewRule::CONSTRAINTS_MAX {
+        return Err(Refusal::OverLimit { what: "a rule's constraints", limit: NewRule::CONSTRAINTS_MAX, found });
+    }
+    if begun.rules_made as usize >= limits::RULES_MAX {
+        return Err(Refusal::OverLimit {
+            what: "a run's rules",
+            limit: limits::RULES_MAX,
+            found: limits::RULES_MAX + 1,
+        });
+    }
+    let call = begun.call(path).ok_or(Refusal::PauseNotFound(pause.id))?;
+    let agent = begun.agent_at(path).ok_or(Refusal::PauseNotFound(pause.id))?;
+    Ok(StandingRule {
+        id: RuleId { run, number: begun.rules_made + 1 },
+        effect,
+        scope: Scope {
+            agent: if new.any_agent { AgentScope::Any } else { AgentScope::Only(agent.clone()) },
+            tool: call.record.tool_ref(),
+            constraints: new.constraints.clone(),
+        },
+        lifetime: new.lifetime,
+        uses_max: new.uses_max,
+        author: input.by.clone(),
+        made_at: now,
+    })
+}
+
+/// The other open pauses that a new rule speaks of; only where its maker said so.
+fn settle_others(
+    begun: &Begun,
+    decided: PauseId,
+    rule: &StandingRule,
+    now: Timestamp,
+) -> Result<Vec<RunEvent>, Refusal> {
+    let decision = match &rule.effect {
+        RuleEffect::Approve => Decision::Approve,
+        RuleEffect::Deny { message } => Decision::Deny { message: message.clone() },
+    };
+    let mut events = Vec::new();
+    let mut uses = 0;
+    for other in begun.open_pauses().filter(|other| other.id != decided && other.kind == PauseKind::Approval) {
+        let Subject::Call { path, .. } = &other.subject else { continue };
+        let (Some(agent), Some(call)) = (begun.agent_at(path), begun.call(path)) else { continue };
+        let covers = rule.covers(agent, &call.record.tool_ref(), &call.arguments);
+        if covers && rule.is_alive(now, uses) && check_open(other, now).is_ok() {
+            uses += 1;
+            events.extend(settle(begun, other, &decision, &rule.author, None, Some(rule.id))?);
+        }
+    }
+    Ok(events)
+}
+
+/// What the model is told of a person's answers; a refusal where they do not fit the questions.
+fn answer_outcome(begun: &Begun, pause: &Pause, answers: &Answers) -> Result<Outcome, Refusal> {
+    let refuse = |problem: String| Refusal::InvalidAnswers { pause: pause.id, problem };
+    let Subject::Call { path, .. } = &pause.subject else { return Err(refuse("no question was asked".to_owned())) };
+    let call = begun.call(path).ok_or(Refusal::PauseNotFound(pause.id))?;
+    let questions = questions(&call.arguments).map_err(refuse)?;
+    let by_text: BTreeMap<&str, &Question> =
+        questions.iter().map(|question| (question.question.as_str(), question)).collect();
+    if answers.keys().any(|text| !by_text.contains_key(text.as_str())) {
+        return Err(refuse("an answer stands for a question that was not asked".to_owned()));
+    }
+    let mut told = Map::new();
+    for (index, question) in questions.iter().enumerate() {
+        let given = answers.get(&question.question);
+        let given = given.ok_or_else(|| refuse(format!("question {} has no answer", index + 1)))?;
+        check_answer(question, given).map_err(|problem| refuse(format!("question {}: {problem}", index + 1)))?;
+        told.insert(question.question.clone(), answer_value(question, given));
+    }
+    let value = Value::Object(Map::from_iter([("answers".to_owned(), Value::Object(told))]));
+    let json = CanonicalJson::from_serialize(&value).map_err(|problem| refuse(problem.to_string()))?;
+    Ok(Outcome::Result(Content::Json(json)))
+}
+
+fn check_answer(question: &Question, given: &[String]) -> Result<(), String> {
+    let takes_text = question.options.is_empty() || question.options.iter().any(|option| option.input);
+    let is_option = |text: &String| question.options.iter().any(|option| option.label == *text);
+    if given.is_empty() {
+        return Err("an answer expected".to_owned());
+    }
+    if given.len() > 1 && !question.multi_select {
+        return Err("one answer expected, not several".to_owned());
+    }
+    if given.iter().map(String::len).sum::<usize>() > limits::TEXT_BYTES_MAX {
+        return Err(format!("at most {} bytes expected", limits::TEXT_BYTES_MAX));
+    }
+    if !takes_text && !given.iter().all(is_option) {
+        return Err("one of the options expected".to_owned());
+    }
+    Ok(())
+}
+
+fn answer_value(question: &Question, given: &[String]) -> Value {
+    match given {
+        [one] if !question.multi_select => Value::String(one.clone()),
+        several => Value::Array(several.iter().cloned().map(Value::String).collect()),
+    }
+}

@@ -1,0 +1,100 @@
+//! The first station: a message begins a run. Also what else a person may give a run on its way.
+
+use std::collections::BTreeMap;
+
+use crate::agent::AgentBrief;
+use crate::event::{AgentSet, ContextSet, GuardrailsRan, InputStaged, RunEnd, RunEvent, RunStarted};
+use crate::ids::{ActorId, FramePath};
+use crate::input::StartInput;
+use crate::json::CanonicalJson;
+use crate::message::{Content, Usage};
+use crate::policy::GuardrailResult;
+use crate::refusal::{Refusal, failure};
+use crate::run::{Begun, Frame, Phase, finish, limits};
+use crate::time::Timestamp;
+
+pub(super) fn begin(start: StartInput) -> Result<Vec<RunEvent>, Refusal> {
+    check_size("a message's bytes", &start.content)?;
+    let StartInput { session, agent, content, context, turns_max, by } = start;
+    Ok(vec![RunEvent::RunStarted(RunStarted { session, agent, input: content, context, turns_max, by })])
+}
+
+/// What guardrails said of a frame's input.
+pub(super) fn checked(
+    begun: &Begun,
+    frame: FramePath,
+    results: Vec<GuardrailResult>,
+) -> Result<Vec<RunEvent>, Refusal> {
+    let is_due = begun.frame(&frame).is_some_and(|frame| frame.phase == Phase::CheckingInput);
+    if !is_due {
+        return Err(Refusal::OutOfTurn { state: begun.state_name(), input: "an input check" });
+    }
+    Ok(heard(begun, frame, results))
+}
+
+/// The event of guardrails that spoke about a whole frame, and the end that an objection means.
+pub(super) fn heard(begun: &Begun, frame: FramePath, results: Vec<GuardrailResult>) -> Vec<RunEvent> {
+    let objection = results.iter().find_map(|result| {
+        let objection = result.objection.as_ref()?;
+        Some(format!("{}: {objection}", result.name))
+    });
+    let mut events = vec![RunEvent::GuardrailsRan(GuardrailsRan { at: frame.clone(), results })];
+    if let Some(message) = objection {
+        events.extend(finish::fail_frame(begun, &frame, failure::GUARDRAIL_TRIPPED, message));
+    }
+    events
+}
+
+/// Input given on the way: the model sees it with its next call, after the pending results.
+pub(super) fn stage(begun: &Begun, content: Content, by: ActorId) -> Result<Vec<RunEvent>, Refusal> {
+    check_size("a staged input's bytes", &content)?;
+    if begun.staged.len() >= limits::STAGED_MAX {
+        return Err(Refusal::OverLimit {
+            what: "the number of staged inputs",
+            limit: limits::STAGED_MAX,
+            found: begun.staged.len() + 1,
+        });
+    }
+    let root = begun.frame(&FramePath::root());
+    if root.is_none_or(|frame| frame.is_exhausted()) {
+        return Err(Refusal::OutOfTurn { state: "out of model calls", input: "staged input" });
+    }
+    Ok(vec![RunEvent::InputStaged(InputStaged { content, by })])
+}
+
+pub(super) fn set_context(context: Option<CanonicalJson>) -> Vec<RunEvent> {
+    vec![RunEvent::ContextSet(ContextSet { context })]
+}
+
+pub(super) fn set_agent(begun: &Begun, frame: FramePath, agent: AgentBrief) -> Result<Vec<RunEvent>, Refusal> {
+    let known = begun.frame(&frame).ok_or(Refusal::OutOfTurn { state: begun.state_name(), input: "an agent" })?;
+    let is_same = known.agent == agent;
+    Ok(if is_same { Vec::new() } else { vec![RunEvent::AgentSet(AgentSet { frame, agent })] })
+}
+
+pub(super) fn check_size(what: &'static str, content: &Content) -> Result<(), Refusal> {
+    let (limit, found) = (limits::TEXT_BYTES_MAX, content.size());
+    if found > limit { Err(Refusal::OverLimit { what, limit, found }) } else { Ok(()) }
+}
+
+impl Begun {
+    pub(super) fn new(started: &RunStarted, at: Timestamp) -> Box<Self> {
+        let root = Frame::new(started.agent.clone(), started.turns_max, started.input.clone());
+        Box::new(Self {
+            session: started.session.clone(),
+            agent: started.agent.clone(),
+            by: started.by.clone(),
+            context: started.context.clone(),
+            started_at: at,
+            frames: BTreeMap::from([(FramePath::root(), root)]),
+            pauses: Vec::new(),
+            rules: Vec::new(),
+            rules_made: 0,
+            rule_uses: BTreeMap::new(),
+            staged: Vec::new(),
+            guardrails: Vec::new(),
+            usage: Usage::default(),
+            end: None::<RunEnd>,
+        })
+    }
+}

@@ -1,0 +1,198 @@
+//! What can be read of a run: by drivers, by people who decide, by those who show it.
+
+use std::sync::Arc;
+
+use crate::agent::AgentBrief;
+use crate::event::RunEnd;
+use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, RuleId, RunId, SessionId};
+use crate::json::CanonicalJson;
+use crate::message::{Content, Item, Usage};
+use crate::pause::{HeldCall, Pause, PauseView, Subject};
+use crate::policy::{GuardrailResult, StandingRule};
+use crate::refusal::Refusal;
+use crate::run::{Begun, Frame, Run};
+use crate::time::Timestamp;
+use crate::tool::{Call, CallState, ToolKind};
+
+impl Run {
+    /// Its name.
+    pub fn id(&self) -> RunId {
+        self.id
+    }
+
+    /// The conversation it belongs to; `None` before it began.
+    pub fn session(&self) -> Option<&SessionId> {
+        self.begun().map(|begun| &begun.session)
+    }
+
+    /// The agent it began with; `None` before it began.
+    pub fn agent(&self) -> Option<&AgentBrief> {
+        self.begun().map(|begun| &begun.agent)
+    }
+
+    /// Who started it.
+    pub fn started_by(&self) -> Option<&ActorId> {
+        self.begun().map(|begun| &begun.by)
+    }
+
+    /// When it began.
+    pub fn started_at(&self) -> Option<Timestamp> {
+        self.begun().map(|begun| begun.started_at)
+    }
+
+    /// The application's context.
+    pub fn context(&self) -> Option<&CanonicalJson> {
+        self.begun().and_then(|begun| begun.context.as_ref())
+    }
+
+    /// How it ended, once it has.
+    pub fn end(&self) -> Option<&RunEnd> {
+        self.begun().and_then(|begun| begun.end.as_ref())
+    }
+
+    /// What its model calls cost so far.
+    pub fn usage(&self) -> Usage {
+        self.begun().map(|begun| begun.usage).unwrap_or_default()
+    }
+
+    /// Every pause it ever opened.
+    pub fn pauses(&self) -> &[Pause] {
+        self.begun().map_or(&[], |begun| &begun.pauses)
+    }
+
+    /// The open pauses, each with what a person needs to decide it. Copies: changing them changes nothing here.
+    pub fn open_pauses(&self) -> Vec<PauseView> {
+        let Some(begun) = self.begun() else { return Vec::new() };
+        begun.open_pauses().filter_map(|pause| begun.view(pause)).collect()
+    }
+
+    /// One pause, whatever its state.
+    ///
+    /// # Errors
+    /// The run has no such pause.
+    pub fn pause(&self, id: PauseId) -> Result<&Pause, Refusal> {
+        self.begun().ok_or(Refusal::PauseNotFound(id))?.pause(id)
+    }
+
+    /// One pause with its call, as long as the call's turn lasts.
+    pub fn pause_view(&self, id: PauseId) -> Option<PauseView> {
+        let begun = self.begun()?;
+        begun.view(begun.pause(id).ok()?)
+    }
+
+    /// The rules made in this run that stand.
+    pub fn rules(&self) -> &[StandingRule] {
+        self.begun().map_or(&[], |begun| &begun.rules)
+    }
+
+    /// How often this run used a rule.
+    pub fn rule_uses(&self, rule: RuleId) -> u32 {
+        self.begun().and_then(|begun| begun.rule_uses.get(&rule).copied()).unwrap_or(0)
+    }
+
+    /// The rule that settles a call without asking anybody: a denial before an approval.
+    ///
+    /// `stored` are rules of other runs that stand in this session.
+    pub fn ruling(&self, path: &CallPath, stored: &[StandingRule], now: Timestamp) -> Option<StandingRule> {
+        let begun = self.begun()?;
+        let (agent, call) = (begun.agent_at(path)?, begun.call(path)?);
+        let tool = call.record.tool_ref();
+        let own = |rule: &&StandingRule| rule.is_alive(now, self.rule_uses(rule.id));
+        let elsewhere = |rule: &&StandingRule| rule.id.run != self.id && rule.is_alive(now, 0);
+        let candidates = begun.rules.iter().filter(own).chain(stored.iter().filter(elsewhere));
+        let covering: Vec<&StandingRule> =
+            candidates.filter(|rule| rule.covers(agent, &tool, &call.arguments)).collect();
+        let denial = covering.iter().find(|rule| rule.is_denial());
+        denial.or(covering.first()).map(|rule| (*rule).clone())
+    }
+
+    /// What guardrails said, and where.
+    pub fn guardrail_results(&self) -> &[(CallPath, GuardrailResult)] {
+        self.begun().map_or(&[], |begun| &begun.guardrails)
+    }
+
+    /// Inputs that wait for the next model call.
+    pub fn staged(&self) -> &[Content] {
+        self.begun().map_or(&[], |begun| &begun.staged)
+    }
+
+    /// The frames at work, from the root inwards.
+    pub fn frames(&self) -> impl Iterator<Item = (&FramePath, &Frame)> {
+        self.begun().into_iter().flat_map(|begun| &begun.frames)
+    }
+
+    /// One agent's frame.
+    pub fn frame(&self, path: &FramePath) -> Option<&Frame> {
+        self.begun()?.frame(path)
+    }
+
+    /// One call of a turn that is being settled.
+    pub fn call(&self, path: &CallPath) -> Option<&Call> {
+        self.begun()?.call(path)
+    }
+
+    /// Calls that were started and are not known to have ended, inner agents left out.
+    pub fn started_calls(&self) -> Vec<CallPath> {
+        self.calls_where(|call| call.state == CallState::Started && !matches!(call.record.kind, ToolKind::Agent { .. }))
+    }
+
+    /// Calls that may run and have not started.
+    pub fn allowed_calls(&self) -> Vec<CallPath> {
+        self.calls_where(|call| matches!(call.state, CallState::Allowed { .. }))
+    }
+
+    fn calls_where(&self, wanted: impl Fn(&Call) -> bool) -> Vec<CallPath> {
+        let calls = self.frames().flat_map(|(path, frame)| frame.calls(path));
+        calls.filter(|(_, call)| wanted(call)).map(|(path, _)| path).collect()
+    }
+
+    /// What a frame's model is shown: its conversation, then the staged inputs.
+    pub fn model_items(&self, path: &FramePath) -> Vec<Arc<Item>> {
+        let Some(frame) = self.frame(path) else { return Vec::new() };
+        let staged = if path.is_root() { self.staged() } else { &[] };
+        let staged = staged.iter().map(|content| Arc::new(Item::User(content.clone())));
+        frame.items.iter().cloned().chain(staged).collect()
+    }
+
+    /// The root conversation as far as it has come: with calls that wait, without outcomes that are not there yet.
+    pub fn items(&self) -> Vec<Arc<Item>> {
+        let Some(frame) = self.frame(&FramePath::root()) else { return Vec::new() };
+        let results = frame.turn().into_iter().flat_map(|turn| turn.results());
+        frame.items.iter().cloned().chain(results.map(Arc::new)).collect()
+    }
+}
+
+/// A conversation without the calls that were never answered: what a later run may be shown.
+pub fn answered_items(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
+    let is_answered =
+        |id: &str| items.iter().any(|item| matches!(&**item, Item::ToolResult { call_id, .. } if call_id == id));
+    let keep = |item: &Arc<Item>| match &**item {
+        Item::Assistant { text, calls } if calls.iter().any(|call| !is_answered(&call.call_id)) => {
+            let calls: Vec<_> = calls.iter().filter(|call| is_answered(&call.call_id)).cloned().collect();
+            let is_empty = calls.is_empty() && text.is_none();
+            (!is_empty).then(|| Arc::new(Item::Assistant { text: text.clone(), calls }))
+        }
+        _ => Some(item.clone()),
+    };
+    items.iter().filter_map(keep).collect()
+}
+
+impl Begun {
+    fn view(&self, pause: &Pause) -> Option<PauseView> {
+        let agent: &AgentId = &self.frame(&pause.subject.frame())?.agent.id;
+        let call = match &pause.subject {
+            Subject::Words { .. } => None,
+            Subject::Call { path, digest } => {
+                let call = self.call(path)?;
+                Some(HeldCall {
+                    path: path.clone(),
+                    call_id: call.record.call_id.clone(),
+                    tool: call.record.tool.clone(),
+                    arguments: call.arguments.clone(),
+                    digest: *digest,
+                })
+            }
+        };
+        Some(PauseView { pause: pause.clone(), agent: agent.clone(), call })
+    }
+}

@@ -1,0 +1,30 @@
+//! `cargo xtask help`: what there is.
+
+use anyhow::Result;
+
+const TEXT: &str = "\
+The project's own commands.
+
+cargo xtask test [--quick]
+    Everything that must pass before a merge, in order, up to the first failure: format, clippy, tests, doctests,
+    examples, docs, features, licences, links. --quick stops after the tests.
+
+cargo xtask walk [--seeds N] [--from SEED]
+    The long random walks through the core: N seeds (100000 unless told), from SEED on. A failing walk prints its
+    seed; `--from SEED --seeds 1` replays it.
+
+cargo xtask crash
+    The long crash matrix: every scenario cut at every write of every store, with real kills.
+
+cargo xtask bench [--quick] [--json FILE]
+    The benchmarks, in release; arguments go to holdpoint-bench as they are.
+
+cargo xtask help
+    This text.
+
+cargo-nextest runs the tests when it is installed, cargo test otherwise. Licences need cargo-deny.";
+
+pub(super) fn run() -> Result<()> {
+    println!("{TEXT}");
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! `cargo xtask test`: everything that must pass before a merge. CI runs this and nothing else.
+
+use std::fs;
+
+use anyhow::{Context, Result, bail};
+
+use super::unknown_argument;
+use crate::cargo::{Cargo, has_subcommand};
+use crate::stage::{Outcome, Stage, run_in_order};
+use crate::{features, links, root};
+
+pub(super) fn run(arguments: &[String]) -> Result<()> {
+    match Scope::from_arguments(arguments)? {
+        Scope::Quick => run_in_order("test --quick", quick_stages()),
+        Scope::Full => run_in_order("test", quick_stages().into_iter().chain(further_stages()).collect()),
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Scope {
+    Quick,
+    Full,
+}
+
+impl Scope {
+    fn from_arguments(arguments: &[String]) -> Result<Self> {
+        let mut scope = Self::Full;
+        for argument in arguments {
+            match argument.as_str() {
+                "--quick" => scope = Self::Quick,
+                other => return Err(unknown_argument("test", other)),
+            }
+        }
+        Ok(scope)
+    }
+}
+
+fn quick_stages() -> Vec<Stage> {
+    vec![
+        Stage::cargo("format", Cargo::new("fmt --all --check")),
+        Stage::cargo("clippy", Cargo::new("clippy --workspace --all-targets --all-features -- -D warnings")),
+        Stage::new("tests", tests),
+    ]
+}
+
+fn further_stages() -> Vec<Stage> {
+    let docs = Cargo::new("doc --workspace --no-deps --all-features").environment("RUSTDOCFLAGS", "-D warnings");
+    vec![
+        Stage::cargo("doctests", Cargo::new("test --workspace --doc --all-features")),
+        Stage::cargo("examples", build_examples()),
+        Stage::cargo("docs", docs),
+        Stage::new("features", each_feature_alone),
+        Stage::new("licences", licences),
+        Stage::new("links", relative_links),
+    ]
+}
+
+fn tests() -> Result<Outcome> {
+    if has_subcommand("nextest") {
+        Cargo::new("nextest run --workspace --all-features").run()?;
+    } else {
+        println!("    cargo-nextest is not installed: cargo test does its work");
+        // Tests run the examples. nextest builds them by itself; cargo test does not once targets are named, and they
+        // are named to keep the doctests for their own stage.
+        build_examples().run()?;
+        Cargo::new("test --workspace --all-features --lib --bins --tests").run()?;
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Examples read their answers from a person; running them is the work of the tests.
+fn build_examples() -> Cargo {
+    Cargo::new("build --workspace --examples --all-features")
+}
+
+/// Features only add: the library builds with none, and with each one alone.
+fn each_feature_alone() -> Result<Outcome> {
+    let manifest_path = root::directory().join("crates/holdpoint/Cargo.toml");
+    let manifest =
+        fs::read_to_string(&manifest_path).with_context(|| format!("reading {}", manifest_path.display()))?;
+    Cargo::new("check -p holdpoint --no-default-features").run()?;
+    for feature in features::declared(&manifest) {
+        Cargo::new("check -p holdpoint --no-default-features --features").arguments(&[feature.to_owned()]).run()?;
+    }
+    Ok(Outcome::Passed)
+}
+
+fn licences() -> Result<Outcome> {
+    if !has_subcommand("deny") {
+        return Ok(Outcome::Skipped { reason: "cargo-deny is not installed" });
+    }
+    Cargo::new("deny check licenses bans sources").run()?;
+    Ok(Outcome::Passed)
+}
+
+fn relative_links() -> Result<Outcome> {
+    let broken = links::check(&root::directory())?;
+    for link in &broken {
+        println!("    {link}");
+    }
+    match broken.len() {
+        0 => Ok(Outcome::Passed),
+        count => bail!("links in markdown files that lead nowhere, listed above: {count}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_argument_is_refused() {
+        let error = Scope::from_arguments(&["--quik".into()]).unwrap_err();
+        assert_eq!(error.to_string(), "`--quik` is not an argument of `cargo xtask test`; see `cargo xtask help`");
+    }
+
+    #[test]
+    fn everything_runs_unless_quick_is_asked_for() {
+        assert_eq!(Scope::from_arguments(&[]).unwrap(), Scope::Full);
+        assert_eq!(Scope::from_arguments(&["--quick".into()]).unwrap(), Scope::Quick);
+    }
+}
