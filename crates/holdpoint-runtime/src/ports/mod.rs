@@ -1,0 +1,8 @@
+//! What the runtime stands on: clock, ids, model, tool, store, notifier. It knows these shapes and no vendor.
+
+pub mod clock;
+pub mod ids;
+pub mod model;
+pub mod notifier;
+pub mod store;
+pub mod tool;
