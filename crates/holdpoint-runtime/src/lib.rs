@@ -2,6 +2,18 @@
 
 pub mod agent;
 pub mod context;
+mod driver;
+pub mod fault;
 pub mod guardrail;
+mod hub;
 pub mod memory;
 pub mod ports;
+mod projection;
+mod runtime;
+pub mod settings;
+pub mod use_cases;
+pub mod worker;
+
+pub use driver::DriveOptions;
+pub use fault::{Fault, RunError};
+pub use runtime::{Runtime, RuntimeBuilder};

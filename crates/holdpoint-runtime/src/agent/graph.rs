@@ -96,6 +96,10 @@ impl AgentGraph {
         self.nodes.iter().find(|(_, node)| node.agent.is(agent)).map(|(id, _)| id)
     }
 
+    pub(crate) fn definitions(&self) -> impl Iterator<Item = (Digest, Arc<[u8]>)> {
+        self.nodes.values().map(|node| (node.brief.digest, node.definition_bytes.clone()))
+    }
+
     pub(crate) fn node(&self, id: &AgentId) -> Result<&Node, Refusal> {
         self.nodes.get(id).ok_or_else(|| Refusal::AgentMissing(id.clone()))
     }

@@ -16,9 +16,9 @@ use crate::guardrail::{InputGuardrail, OutputGuardrail};
 use crate::ports::model::Model;
 use crate::ports::tool::{Tool, ToolBuilder, ToolProblems, ToolShape};
 
-pub(crate) use definition::StoredDefinition;
+pub(crate) use definition::{StoredApproval, StoredDefinition};
 pub use graph::AgentGraph;
-pub(crate) use graph::{BoundTool, Node};
+pub(crate) use graph::Node;
 
 /// An agent. Cheap to clone; clones are the same agent.
 #[derive(Clone)]

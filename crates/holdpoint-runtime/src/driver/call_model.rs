@@ -1,0 +1,147 @@
+//! Calls models and reads their replies: every call is resolved against the agent's definition, nothing is believed.
+
+use std::sync::Arc;
+
+use holdpoint_core::ids::{FramePath, ToolName};
+use holdpoint_core::input::{Input, ReplyInput};
+use holdpoint_core::json::{CanonicalJson, JsonProblem};
+use holdpoint_core::message::Item;
+use holdpoint_core::refusal::Refusal;
+use holdpoint_core::text::{clamp, visible};
+use holdpoint_core::tool::{CallRecord, Effect, ToolKind};
+
+use crate::driver::{Done, Drive};
+use crate::fault::RunError;
+use crate::hub::Live;
+use crate::ports::model::{DeltaSink, Model, ModelReply, ModelRequest, OfferedTool, ProposedCall};
+
+impl Drive {
+    pub(super) fn call_models(&mut self, frames: &[FramePath]) -> Result<(), RunError> {
+        for frame in frames {
+            if self.models.contains(frame) {
+                continue;
+            }
+            let (model, request) = self.request(frame)?;
+            let deltas = self.deltas(frame);
+            let admitted = if frame.is_root() { u32::try_from(self.run.staged().len()).unwrap_or(u32::MAX) } else { 0 };
+            self.models.insert(frame.clone());
+            let frame = frame.clone();
+            self.under_way.spawn(async move {
+                let reply = model.reply(request, deltas).await;
+                Done::Model { frame, admitted, reply }
+            });
+        }
+        Ok(())
+    }
+
+    fn request(&self, path: &FramePath) -> Result<(Arc<dyn Model>, ModelRequest), RunError> {
+        let frame = self.run.frame(path).ok_or(Refusal::RunNotFound(self.run_id()))?;
+        let node = self.graph.node(&frame.agent.id)?;
+        let parts = node.agent.parts();
+        let model = parts.model.clone().or_else(|| self.runtime.model()).ok_or_else(|| {
+            Refusal::InvalidDefinition(format!("agent {:?} has no model, and the runner has none", node.agent.name()))
+        })?;
+        let pinned = self.pinned.get(&frame.agent.id);
+        let items = self.run.model_items(path);
+        let history = if path.is_root() { &self.history[..] } else { &[] };
+        let items: Arc<[Arc<Item>]> = history.iter().cloned().chain(items).collect();
+        Ok((
+            model,
+            ModelRequest {
+                run: self.run_id(),
+                frame: path.clone(),
+                turn: frame.turns + 1,
+                agent: frame.agent.id.clone(),
+                instructions: pinned.map_or_else(|| parts.instructions.clone(), |pinned| pinned.instructions.clone()),
+                items,
+                tools: self.offered(node, pinned.map(|pinned| &pinned.offered)),
+                settings: pinned.map_or_else(|| parts.settings.clone(), |pinned| pinned.settings.clone()),
+            },
+        ))
+    }
+
+    /// The tools that the model is shown: those that the context does not switch off.
+    fn offered(&self, node: &crate::agent::Node, pinned: Option<&Arc<[OfferedTool]>>) -> Arc<[OfferedTool]> {
+        let all = pinned.unwrap_or(&node.offered);
+        let is_enabled = |name: &ToolName| {
+            let tool = node.tools.get(name).and_then(|bound| bound.tool.as_ref());
+            tool.and_then(|tool| tool.0.is_enabled.as_ref()).is_none_or(|is_enabled| is_enabled(&self.context))
+        };
+        if all.iter().all(|tool| is_enabled(&tool.name)) {
+            return all.clone();
+        }
+        all.iter().filter(|tool| is_enabled(&tool.name)).cloned().collect()
+    }
+
+    fn deltas(&self, frame: &FramePath) -> DeltaSink {
+        let Some(session) = self.run.session().cloned() else { return DeltaSink::none() };
+        let (hub, run, frame) = (self.runtime.hub().clone(), self.run_id(), frame.clone());
+        DeltaSink::new(move |delta| {
+            hub.tell(&session, || Live::Delta { run, frame: frame.clone(), delta });
+        })
+    }
+
+    pub(super) fn read_reply(&mut self, frame: FramePath, admitted: u32, reply: ModelReply) -> Result<(), RunError> {
+        let calls = reply.calls.into_iter().map(|call| self.resolve(&frame, call)).collect::<Result<_, _>>()?;
+        let asks_confirmation = None;
+        let input = ReplyInput { frame, admitted, text: reply.text, calls, asks_confirmation, usage: reply.usage };
+        self.advance_if_welcome(Input::ModelReply(input));
+        Ok(())
+    }
+
+    /// What the model's call means here; a call that cannot run says why.
+    fn resolve(&self, frame: &FramePath, call: ProposedCall) -> Result<CallRecord, RunError> {
+        let agent = &self.run.frame(frame).ok_or(Refusal::RunNotFound(self.run_id()))?.agent.id;
+        let node = self.graph.node(agent)?;
+        let (arguments, mut problem) = read_arguments(&call.arguments);
+        let name = ToolName::new(&call.tool);
+        let bound = name.as_ref().ok().and_then(|name| node.tools.get(name));
+        let is_enabled = |tool: &crate::ports::tool::Tool| {
+            tool.0.is_enabled.as_ref().is_none_or(|is_enabled| is_enabled(&self.context))
+        };
+        let bound = bound.filter(|bound| bound.tool.as_ref().is_none_or(is_enabled));
+        let (kind, effect) = match bound {
+            Some(bound) => (bound.kind.clone(), bound.tool.as_ref().map_or(Effect::ReadOnly, |tool| tool.effect())),
+            None => (ToolKind::Function, Effect::default()),
+        };
+        let name = match name {
+            Ok(name) => name,
+            Err(_) => ToolName::new("unknown_tool").map_err(|bad| Refusal::InvalidDefinition(bad.to_string()))?,
+        };
+        if bound.is_none() {
+            problem = Some(format!("there is no tool named {:?}", visible(clamp(&call.tool, 128))));
+        } else if problem.is_none() {
+            problem = self.schema_problem(node, &name, &arguments);
+        }
+        Ok(CallRecord { call_id: call.id, tool: name, kind, effect, arguments, problem, repeats: None })
+    }
+
+    fn schema_problem(&self, node: &crate::agent::Node, name: &ToolName, arguments: &CanonicalJson) -> Option<String> {
+        let tool = node.tools.get(name)?.tool.as_ref()?;
+        let pinned = self.pinned.get(&node.brief.id).and_then(|pinned| pinned.validators.get(name));
+        let checked = match pinned {
+            Some(validator) => crate::ports::tool::check_schema(validator, arguments),
+            None => tool.validate(arguments),
+        };
+        checked.err().map(|problem| format!("the arguments do not fit the schema: {problem}"))
+    }
+}
+
+/// Arguments as canonical JSON. Text that is none is kept as a JSON string, with what is wrong with it.
+fn read_arguments(text: &str) -> (CanonicalJson, Option<String>) {
+    // Providers write no arguments as an empty text.
+    let text = if text.trim().is_empty() { "{}" } else { text };
+    match CanonicalJson::parse(text) {
+        Ok(json) if json.is_object() => (json, None),
+        Ok(json) => (json, Some("the arguments are not a JSON object".to_owned())),
+        Err(problem) => {
+            let limit = match problem {
+                JsonProblem::TooLarge { .. } => 1 << 10,
+                _ => 64 << 10,
+            };
+            let kept = CanonicalJson::from_serialize(&clamp(text, limit));
+            let fallback = || CanonicalJson::parse("\"\"").unwrap_or_else(|_| unreachable!("an empty string is JSON"));
+            (kept.unwrap_or_else(|_| fallback()), Some(format!("the arguments are not JSON: {problem}")))
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Commit first, then act, then tell. Somebody else's commit in between is taken in, and ours is tried again on top.
+
+use std::sync::Arc;
+
+use holdpoint_core::event::RunEvent;
+use holdpoint_core::ids::RuleId;
+use holdpoint_core::input::Input;
+use holdpoint_core::policy::{Screening, Verdict};
+use holdpoint_core::record::Entry;
+use holdpoint_core::refusal::Refusal;
+use holdpoint_core::run::Run;
+use holdpoint_core::time::Timestamp;
+
+use crate::driver::{Drive, Pending};
+use crate::fault::{Fault, RunError};
+use crate::hub::Live;
+use crate::ports::store::{Append, AppendError, Appended, Lease, LeaseChange, RunStatus};
+use crate::projection;
+
+/// How often a commit is tried on top of other writers' commits.
+const TRIES_MAX: usize = 256;
+
+impl Drive {
+    /// Makes durable what is pending, and keeps (or takes) the lease.
+    pub(super) async fn commit(&mut self) -> Result<(), RunError> {
+        self.write(false).await
+    }
+
+    /// Makes durable what is pending, and gives the lease back.
+    pub(super) async fn commit_and_release(&mut self) -> Result<(), RunError> {
+        self.write(true).await
+    }
+
+    async fn write(&mut self, is_last: bool) -> Result<(), RunError> {
+        for _ in 0..TRIES_MAX {
+            if self.pending.events.is_empty() {
+                return if is_last { self.release_lease().await } else { Ok(()) };
+            }
+            let append = self.append(is_last)?;
+            let (events, at) = (append.events.clone(), append.at);
+            match self.runtime.store().append(append).await {
+                Ok(appended) => {
+                    self.written(appended, is_last, events, at);
+                    return Ok(());
+                }
+                Err(AppendError::Conflict { .. }) => self.catch_up().await?,
+                Err(AppendError::RuleSpent(rule)) => self.forget_rule(rule).await?,
+                Err(AppendError::Fenced { .. }) if self.has_ended().await? => self.lease = None,
+                Err(error) => return Err(self.lost(error)),
+            }
+        }
+        Err(Fault::Contended { run: self.run_id() }.into())
+    }
+
+    fn append(&self, is_last: bool) -> Result<Append, RunError> {
+        let (Some(session), Some(agent)) = (self.run.session(), self.run.agent()) else {
+            return Err(Refusal::RunNotFound(self.run_id()).into());
+        };
+        let settings = self.runtime.settings();
+        let lease = match (&self.lease, is_last) {
+            (Some(lease), true) => LeaseChange::Release { epoch: lease.epoch },
+            (Some(lease), false) => LeaseChange::Hold { epoch: lease.epoch },
+            (None, true) => LeaseChange::Keep,
+            (None, false) => LeaseChange::Take { owner: settings.owner.clone(), duration: settings.lease },
+        };
+        let status = match is_last {
+            true => projection::status(&self.run),
+            // Somebody moves it; should we die, somebody else must.
+            false => RunStatus::Working,
+        };
+        Ok(Append {
+            run: self.run_id(),
+            expected: self.revision,
+            session: session.clone(),
+            agent: agent.id.clone(),
+            at: self.runtime.store().now(),
+            events: self.pending.events.as_slice().into(),
+            status,
+            lease,
+            pauses: self.pending.rows.pauses.clone(),
+            rules: self.pending.rows.rules.clone(),
+            definitions: self.runtime.new_definitions(&self.graph, &self.pending.events),
+        })
+    }
+
+    fn written(&mut self, appended: Appended, is_last: bool, events: Arc<[RunEvent]>, at: Timestamp) {
+        self.revision = appended.revision;
+        self.pending = Pending::default();
+        self.runtime.remember_definitions(&self.graph, &events);
+        let settings = self.runtime.settings();
+        self.lease = appended.epoch.filter(|_| !is_last).map(|epoch| Lease {
+            run: self.run_id(),
+            epoch,
+            owner: settings.owner.clone(),
+            until: at.after(settings.lease),
+        });
+        if let Some(session) = self.run.session() {
+            let run = self.run_id();
+            let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
+            self.runtime
+                .hub()
+                .tell(session, || Live::Committed { run, entry: Entry { revision, seq, pause_group, at, events } });
+        }
+    }
+
+    /// Takes in what others committed, and puts what is pending on top of it.
+    pub(super) async fn catch_up(&mut self) -> Result<(), RunError> {
+        let (run, revision) = self.stored().await?;
+        if revision > self.revision {
+            self.put_on_top(run, revision);
+        }
+        Ok(())
+    }
+
+    /// Goes back to what is stored, without the calls that a spent rule would have settled: they are looked at again.
+    async fn forget_rule(&mut self, spent: RuleId) -> Result<(), RunError> {
+        let is_by_rule = |screening: &Screening| matches!(&screening.verdict, Verdict::Ruled(rule) if rule.id == spent);
+        self.pending.inputs.retain(|input| match input {
+            Input::Screened(screenings) => !screenings.iter().any(is_by_rule),
+            _ => true,
+        });
+        let (run, revision) = self.stored().await?;
+        self.put_on_top(run, revision);
+        Ok(())
+    }
+
+    /// Whether the run was ended by somebody else, which takes the lease from us but not what our tools still say.
+    async fn has_ended(&mut self) -> Result<bool, RunError> {
+        self.catch_up().await?;
+        Ok(self.run.end().is_some())
+    }
+
+    async fn stored(&self) -> Result<(Run, u64), RunError> {
+        let loaded = self.runtime.store().load(self.run_id(), 0).await?;
+        Ok(match loaded {
+            None => (Run::new(self.run_id()), 0),
+            Some(loaded) => (Run::fold(self.run_id(), loaded.entries.iter().flat_map(Entry::timed)), loaded.revision),
+        })
+    }
+
+    /// Inputs that no longer fit are dropped: what overtook them counts.
+    fn put_on_top(&mut self, run: Run, revision: u64) {
+        let pending = std::mem::take(&mut self.pending);
+        self.run = run;
+        self.revision = revision;
+        for input in pending.inputs {
+            self.advance_if_welcome(input);
+        }
+        self.pending.has_outcome = pending.has_outcome;
+        if self.run.end().is_some() {
+            self.cancelled.cancel();
+        }
+    }
+
+    pub(super) async fn renew_lease(&mut self) -> Result<(), RunError> {
+        let Some(lease) = &self.lease else { return Ok(()) };
+        let renewed = self.runtime.store().renew(lease, self.runtime.settings().lease).await;
+        match renewed {
+            Ok(lease) => {
+                self.lease = Some(lease);
+                Ok(())
+            }
+            // A store that is away for a moment may be back before the lease ends.
+            Err(AppendError::Fault(fault)) => {
+                tracing::warn!(run.id = %self.run_id(), %fault, "the lease could not be renewed");
+                Ok(())
+            }
+            Err(error) => Err(self.lost(error)),
+        }
+    }
+
+    async fn release_lease(&mut self) -> Result<(), RunError> {
+        if let Some(lease) = self.lease.take() {
+            self.runtime.store().release(&lease).await?;
+        }
+        Ok(())
+    }
+
+    /// Why we may not go on with this run.
+    fn lost(&mut self, error: AppendError) -> RunError {
+        let run = self.run_id();
+        match error {
+            AppendError::Fault(fault) => fault.into(),
+            AppendError::SessionBusy { run: active } => match self.run.agent() {
+                Some(agent) => Refusal::RunActive { run: active, agent: agent.id.clone() }.into(),
+                None => Refusal::RunNotFound(run).into(),
+            },
+            AppendError::Leased { owner, until, .. } => Refusal::RunBusy { run, owner, until }.into(),
+            AppendError::NoRun(run) => Refusal::RunNotFound(run).into(),
+            AppendError::Fenced { .. } | AppendError::Conflict { .. } | AppendError::RuleSpent(_) => {
+                self.lease = None;
+                let until = self.runtime.store().now();
+                Refusal::RunBusy { run, owner: "another process".to_owned(), until }.into()
+            }
+        }
+    }
+}

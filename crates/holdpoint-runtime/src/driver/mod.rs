@@ -1,0 +1,246 @@
+//! Moves one run: asks the core what is next, does it, and feeds back what came of it.
+//!
+//! The driver keeps what it has not committed yet in `pending`. It commits before a tool starts, before it parks or
+//! ends, and soon after a tool's outcome; a model call needs no commit before it. Waiting for a person is a return:
+//! nobody waits here.
+
+mod call_model;
+mod commit;
+mod guard;
+mod park;
+mod pinned;
+mod run_tools;
+mod screen;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+use holdpoint_core::event::RunEvent;
+use holdpoint_core::ids::{AgentId, CallPath, FramePath, RunId};
+use holdpoint_core::input::Input;
+use holdpoint_core::message::Item;
+use holdpoint_core::run::Run;
+use holdpoint_core::step::{Step, Work};
+use holdpoint_core::tool::Outcome;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::AgentGraph;
+use crate::context::Context;
+use crate::fault::{Fault, RunError};
+use crate::hub::Moving;
+use crate::ports::model::{ModelFault, ModelReply};
+use crate::ports::store::Lease;
+use crate::projection::Projection;
+use crate::runtime::Runtime;
+use crate::settings::{DenialFormatter, DriftPolicy};
+
+pub(crate) use pinned::stored_definition;
+
+/// One drive of one run, from where it stands to its next stop.
+pub(crate) struct Drive {
+    runtime: Runtime,
+    graph: Arc<AgentGraph>,
+    options: DriveOptions,
+    run: Run,
+    revision: u64,
+    pending: Pending,
+    lease: Option<Lease>,
+    history: Arc<[Arc<Item>]>,
+    context: Context,
+    pinned: BTreeMap<AgentId, Arc<pinned::Pinned>>,
+    under_way: JoinSet<Done>,
+    models: BTreeSet<FramePath>,
+    tools: BTreeSet<CallPath>,
+    cancelled: CancellationToken,
+    moving: Moving,
+}
+
+/// What a caller may say about a drive.
+#[derive(Clone, Default)]
+pub struct DriveOptions {
+    /// The application's context; otherwise the stored one.
+    pub context: Option<Context>,
+    /// Words for denials, instead of the runtime's formatter.
+    pub denial_formatter: Option<DenialFormatter>,
+    /// Guardrails on calls also look before a person is asked; `None` leaves it to the runtime's settings.
+    pub guardrails_before_pause: Option<bool>,
+    /// What happens when a definition changed; `None` leaves it to the runtime's settings.
+    pub drift: Option<DriftPolicy>,
+    /// Whether the start is made durable before the first model call.
+    pub commit_first: bool,
+}
+
+/// What was taken as fact here and is not in the store yet.
+#[derive(Default)]
+struct Pending {
+    inputs: Vec<Input>,
+    events: Vec<RunEvent>,
+    rows: Projection,
+    /// A tool's outcome is among it: it should not wait long.
+    has_outcome: bool,
+}
+
+/// Something that was under way came to its end.
+enum Done {
+    Model { frame: FramePath, admitted: u32, reply: Result<ModelReply, ModelFault> },
+    Tool { call: CallPath, outcome: Outcome },
+}
+
+/// What the driver wakes up for.
+enum Woken {
+    Done(Option<Result<Done, tokio::task::JoinError>>),
+    GraceOver,
+    Changed,
+    RenewLease,
+}
+
+impl Drive {
+    /// A drive of a run that stands at `revision` in the store (0 for one that is not there yet).
+    pub(crate) fn new(
+        runtime: Runtime,
+        graph: Arc<AgentGraph>,
+        run: Run,
+        revision: u64,
+        options: DriveOptions,
+    ) -> Self {
+        let stored = Context::stored(run.context());
+        let context = options.context.as_ref().map_or(stored.clone(), |given| given.merged_over(&stored));
+        let moving = runtime.hub().moving(run.id());
+        Self {
+            runtime,
+            graph,
+            options,
+            run,
+            revision,
+            pending: Pending::default(),
+            lease: None,
+            history: Arc::from([]),
+            context,
+            pinned: BTreeMap::new(),
+            under_way: JoinSet::new(),
+            models: BTreeSet::new(),
+            tools: BTreeSet::new(),
+            cancelled: CancellationToken::new(),
+            moving,
+        }
+    }
+
+    /// Goes on until the run waits for a person or is over.
+    pub(crate) async fn drive(mut self) -> Result<Run, RunError> {
+        self.history = self.runtime.history(&self.run).await?;
+        if self.options.commit_first {
+            self.commit().await?;
+        }
+        match self.go_on().await {
+            Ok(()) => Ok(self.run),
+            Err(error) => {
+                self.stop_on_error().await;
+                Err(error)
+            }
+        }
+    }
+
+    async fn go_on(&mut self) -> Result<(), RunError> {
+        loop {
+            let has_begun_work = match self.run.next_step() {
+                Step::Work(work) => self.begin(work).await?,
+                Step::AwaitCalls | Step::AwaitDecisions { .. } | Step::Finished(_) => false,
+            };
+            if has_begun_work {
+                continue;
+            }
+            if !self.under_way.is_empty() && self.run.end().is_none() {
+                self.wait().await?;
+            } else if self.park().await? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins what can be begun; says whether the run moved on, so that it must be asked again.
+    async fn begin(&mut self, work: Work) -> Result<bool, RunError> {
+        self.call_models(&work.call_model)?;
+        let mut moved = self.check_inputs(&work.check_input).await?;
+        moved |= self.check_outputs(&work.check_output).await?;
+        moved |= self.screen_calls(&work.screen).await?;
+        moved |= self.word_denials(&work.word).await?;
+        moved |= self.start_tools(&work.run_tools).await?;
+        Ok(moved)
+    }
+
+    /// Waits for something under way to end; meanwhile writes outcomes that have waited, and keeps the lease.
+    async fn wait(&mut self) -> Result<(), RunError> {
+        let clock = self.runtime.clock().clone();
+        let settings = self.runtime.settings();
+        let never = || Box::pin(std::future::pending()) as BoxFuture<'static, ()>;
+        let grace = if self.pending.has_outcome { clock.sleep(settings.outcome_grace) } else { never() };
+        let renewal = if self.lease.is_some() { clock.sleep(settings.lease / 3) } else { never() };
+        let notify = self.moving.notify.clone();
+        let woken = tokio::select! {
+            biased;
+            done = self.under_way.join_next() => Woken::Done(done),
+            () = notify.notified() => Woken::Changed,
+            () = grace => Woken::GraceOver,
+            () = renewal => Woken::RenewLease,
+        };
+        match woken {
+            Woken::Done(done) => self.take(done),
+            Woken::GraceOver => self.commit().await,
+            Woken::Changed => self.catch_up().await,
+            Woken::RenewLease => self.renew_lease().await,
+        }
+    }
+
+    /// Takes what came of a model call or a tool.
+    fn take(&mut self, done: Option<Result<Done, tokio::task::JoinError>>) -> Result<(), RunError> {
+        match done {
+            None => Ok(()),
+            Some(Ok(Done::Model { frame, admitted, reply })) => {
+                self.models.remove(&frame);
+                let reply = reply.map_err(|source| Fault::Model { run: self.run.id(), source })?;
+                self.read_reply(frame, admitted, reply)
+            }
+            Some(Ok(Done::Tool { call, outcome })) => {
+                self.tools.remove(&call);
+                self.pending.has_outcome = true;
+                self.advance_if_welcome(Input::CallEnded { call, outcome });
+                Ok(())
+            }
+            // Tools catch their own panics; a model that panics is a model that failed.
+            Some(Err(error)) => {
+                let message = if error.is_panic() { "it panicked" } else { "it was stopped" };
+                let source = ModelFault {
+                    model: "unknown".to_owned(),
+                    message: message.to_owned(),
+                    may_retry: false,
+                    source: Some(Box::new(error)),
+                };
+                Err(Fault::Model { run: self.run.id(), source }.into())
+            }
+        }
+    }
+
+    /// Feeds the core and remembers what it said until the next commit.
+    pub(crate) fn advance(&mut self, input: Input) -> Result<(), RunError> {
+        let now = self.runtime.store().now();
+        let events = self.run.advance(input.clone(), now)?;
+        self.pending.rows.add(&self.run, &events);
+        self.pending.events.extend(events);
+        self.pending.inputs.push(input);
+        Ok(())
+    }
+
+    /// Feeds the core something that may have been overtaken: a refusal then only means that it no longer matters.
+    fn advance_if_welcome(&mut self, input: Input) {
+        let name = input.name();
+        if let Err(error) = self.advance(input) {
+            tracing::debug!(run.id = %self.run.id(), %error, "{name} came too late");
+        }
+    }
+
+    fn run_id(&self) -> RunId {
+        self.run.id()
+    }
+}

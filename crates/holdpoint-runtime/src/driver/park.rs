@@ -1,0 +1,59 @@
+//! Stopping: a run that waits for a person, or is over, is written down and left to itself.
+
+use holdpoint_core::input::Input;
+use holdpoint_core::step::Step;
+
+use crate::driver::{Done, Drive};
+use crate::fault::RunError;
+
+impl Drive {
+    /// Writes everything down and says whether there is nothing left to do here.
+    pub(super) async fn park(&mut self) -> Result<bool, RunError> {
+        if self.run.end().is_some() {
+            self.wind_up().await;
+        }
+        self.commit_and_release().await?;
+        // Somebody's decision may have come in between; then there is more to do.
+        Ok(!matches!(self.run.next_step(), Step::Work(_)))
+    }
+
+    /// Tells tools that the run is over, and takes what they still have to say.
+    async fn wind_up(&mut self) {
+        self.cancelled.cancel();
+        let clock = self.runtime.clock().clone();
+        let grace = clock.sleep(self.runtime.settings().cancel_grace);
+        tokio::pin!(grace);
+        while !self.tools.is_empty() {
+            tokio::select! {
+                biased;
+                done = self.under_way.join_next() => match done {
+                    Some(Ok(Done::Tool { call, outcome })) => {
+                        self.tools.remove(&call);
+                        self.advance_if_welcome(Input::CallEnded { call, outcome });
+                    }
+                    Some(_) => {}
+                    None => break,
+                },
+                () = &mut grace => break,
+            }
+        }
+        self.under_way.abort_all();
+    }
+
+    /// An error ends the drive: tools that run are waited for, and what they did is written down if that is possible.
+    pub(super) async fn stop_on_error(&mut self) {
+        while !self.tools.is_empty() {
+            match self.under_way.join_next().await {
+                Some(Ok(Done::Tool { call, outcome })) => {
+                    self.tools.remove(&call);
+                    self.advance_if_welcome(Input::CallEnded { call, outcome });
+                }
+                Some(_) => {}
+                None => break,
+            }
+        }
+        if let Err(error) = self.commit_and_release().await {
+            tracing::warn!(run.id = %self.run_id(), %error, "what was done could not be written down");
+        }
+    }
+}

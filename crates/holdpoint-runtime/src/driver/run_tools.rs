@@ -1,0 +1,122 @@
+//! Runs tools: guardrails once more, then the start is made durable, then it runs with exactly the bytes approved.
+
+use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use holdpoint_core::ids::{CallPath, FramePath};
+use holdpoint_core::input::Input;
+use holdpoint_core::json::CanonicalJson;
+use holdpoint_core::policy::GuardrailPhase;
+use holdpoint_core::refusal::failure;
+use holdpoint_core::tool::{CallState, Outcome, ToolKind};
+
+use crate::driver::guard::Objection;
+use crate::driver::{Done, Drive};
+use crate::fault::RunError;
+use crate::ports::tool::{Tool, ToolContext};
+
+impl Drive {
+    /// Starts what may run; says whether the run moved on.
+    pub(super) async fn start_tools(&mut self, calls: &[CallPath]) -> Result<bool, RunError> {
+        let room = self.runtime.settings().tools_parallel_max.saturating_sub(self.tools.len());
+        let ready: Vec<CallPath> = self.in_turn(calls).into_iter().take(room).collect();
+        if ready.is_empty() {
+            return Ok(false);
+        }
+        let mut cleared = Vec::with_capacity(ready.len());
+        for path in ready {
+            if self.clear(&path).await {
+                cleared.push(path);
+            }
+        }
+        if cleared.is_empty() {
+            return Ok(true);
+        }
+        self.advance_if_welcome(Input::StartCalls(cleared.clone()));
+        // Durable before anything runs: after a crash it must be known that it may have run.
+        self.commit().await?;
+        for path in cleared {
+            self.spawn(path);
+        }
+        Ok(true)
+    }
+
+    /// The calls whose turn it is: shells, patches and screens go one after the other, in the model's order.
+    fn in_turn(&self, calls: &[CallPath]) -> Vec<CallPath> {
+        let is_ordered = |path: &CallPath| {
+            let kind = self.run.call(path).map(|call| &call.record.kind);
+            matches!(kind, Some(ToolKind::Shell | ToolKind::ApplyPatch | ToolKind::Computer))
+        };
+        let busy: BTreeSet<FramePath> =
+            self.tools.iter().filter(|path| is_ordered(path)).map(CallPath::frame).collect();
+        let mut taken = busy;
+        calls.iter().filter(|path| !is_ordered(path) || taken.insert(path.frame())).cloned().collect()
+    }
+
+    /// Guardrails right before the run. Arguments that a person changed pass all of them.
+    async fn clear(&mut self, path: &CallPath) -> bool {
+        let Some(call) = self.run.call(path) else { return false };
+        let Some((tool, context)) = self.tool_for(path, call) else {
+            let message = format!("there is no tool named {} any more", call.record.tool);
+            self.advance_if_welcome(Input::Blocked { call: path.clone(), results: Vec::new(), message });
+            return false;
+        };
+        let (arguments, is_edited) = (call.arguments.clone(), call.is_edited);
+        let (mut results, mut objection) = (Vec::new(), None);
+        if is_edited {
+            (results, objection) = self.guard_call(&tool, &context, &arguments, GuardrailPhase::BeforePause).await;
+        }
+        if objection.is_none() {
+            let (more, found) = self.guard_call(&tool, &context, &arguments, GuardrailPhase::BeforeRun).await;
+            results.extend(more);
+            objection = found;
+        }
+        match objection {
+            None => true,
+            Some(Objection::Reject { message, .. }) => {
+                self.advance_if_welcome(Input::Blocked { call: path.clone(), results, message });
+                false
+            }
+            Some(Objection::Halt { guardrail, message }) => {
+                let code = failure::GUARDRAIL_TRIPPED.to_owned();
+                self.advance_if_welcome(Input::Fail { code, message: format!("{guardrail}: {message}") });
+                false
+            }
+        }
+    }
+
+    /// Runs a call whose start is durable.
+    fn spawn(&mut self, path: CallPath) {
+        let Some(call) = self.run.call(&path) else { return };
+        if call.state != CallState::Started || self.tools.contains(&path) {
+            return;
+        }
+        let arguments = call.arguments.clone();
+        let Some((tool, context)) = self.tool_for(&path, call) else { return };
+        self.tools.insert(path.clone());
+        let clock = self.runtime.clock().clone();
+        self.under_way.spawn(async move {
+            let limit = tool.0.timeout.map(|timeout| (timeout, clock.sleep(timeout)));
+            let running = run(tool, context, arguments);
+            let outcome = match limit {
+                None => running.await,
+                Some((timeout, over)) => tokio::select! {
+                    biased;
+                    outcome = running => outcome,
+                    () = over => Outcome::Failure(format!("the tool did not end within {timeout:?}")),
+                },
+            };
+            Done::Tool { call: path, outcome }
+        });
+    }
+}
+
+async fn run(tool: Tool, context: ToolContext, arguments: CanonicalJson) -> Outcome {
+    let ended = AssertUnwindSafe(tool.0.runner.run(context, arguments)).catch_unwind().await;
+    match ended {
+        Ok(Ok(content)) => Outcome::Result(content),
+        Ok(Err(failure)) => Outcome::Failure(failure.0),
+        Err(_) => Outcome::Failure("the tool panicked".to_owned()),
+    }
+}

@@ -1,0 +1,217 @@
+//! Looks at calls before anything runs: rules first, then guardrails, policy and deciders. What fails holds the call.
+
+use std::panic::AssertUnwindSafe;
+
+use futures_util::FutureExt as _;
+use futures_util::future::join_all;
+use holdpoint_core::ids::{ActorId, CallPath};
+use holdpoint_core::input::Input;
+use holdpoint_core::policy::{GuardrailPhase, GuardrailResult, Screening, StandingRule, Verdict};
+use holdpoint_core::text::clamp;
+use holdpoint_core::time::Timestamp;
+use holdpoint_core::tool::{Call, DENIED_TEXT, ToolKind};
+use serde_json::Value;
+
+use crate::driver::Drive;
+use crate::driver::guard::Objection;
+use crate::fault::RunError;
+use crate::ports::tool::{Approval, AutoDecision, Predicate, Tool, ToolContext};
+use crate::settings::Denial;
+
+impl Drive {
+    pub(super) async fn screen_calls(&mut self, calls: &[CallPath]) -> Result<bool, RunError> {
+        if calls.is_empty() {
+            return Ok(false);
+        }
+        let now = self.runtime.store().now();
+        let stored = self.runtime.session_rules(&self.run, now).await?;
+        let screenings = join_all(calls.iter().map(|call| self.screen(call, &stored, now))).await;
+        // A rule may have a limited number of uses: calls are stamped one after the other, and each looks again.
+        for screening in screenings.into_iter().flatten() {
+            let screening = self.still_ruled(screening, &stored, now).await;
+            self.advance_if_welcome(Input::Screened(vec![screening]));
+        }
+        Ok(true)
+    }
+
+    async fn screen(&self, path: &CallPath, stored: &[StandingRule], now: Timestamp) -> Option<Screening> {
+        let call = self.run.call(path)?;
+        if let Some(rule) = self.run.ruling(path, stored, now) {
+            return Some(Screening { call: path.clone(), verdict: Verdict::Ruled(rule), guardrails: Vec::new() });
+        }
+        Some(self.look(path, call, now).await)
+    }
+
+    /// A rule that an earlier sibling used up no longer speaks: the call is looked at like any other.
+    async fn still_ruled(&self, screening: Screening, stored: &[StandingRule], now: Timestamp) -> Screening {
+        let Verdict::Ruled(rule) = &screening.verdict else { return screening };
+        let speaks = self.run.ruling(&screening.call, stored, now);
+        match (speaks, self.run.call(&screening.call)) {
+            (Some(now_speaks), _) if now_speaks.id == rule.id => screening,
+            (Some(rule), _) => Screening { verdict: Verdict::Ruled(rule), ..screening },
+            (None, Some(call)) => self.look(&screening.call, call, now).await,
+            (None, None) => screening,
+        }
+    }
+
+    /// Guardrails, then policy, then deciders.
+    async fn look(&self, path: &CallPath, call: &Call, now: Timestamp) -> Screening {
+        let with = |verdict, guardrails| Screening { call: path.clone(), verdict, guardrails };
+        let Some((tool, context)) = self.tool_for(path, call) else {
+            // Hand-offs have no code to look at.
+            let verdict = match call.record.kind {
+                ToolKind::Handoff { .. } => Verdict::Allow,
+                _ => Verdict::Invalid(format!("there is no tool named {}", call.record.tool)),
+            };
+            return with(verdict, Vec::new());
+        };
+        let phase = GuardrailPhase::BeforePause;
+        let (results, objection) = self.guard_call(&tool, &context, &call.arguments, phase).await;
+        match objection {
+            Some(Objection::Reject { by, message }) => {
+                return with(Verdict::Deny { by, message: Some(message) }, results);
+            }
+            Some(Objection::Halt { guardrail, message }) => return with(Verdict::Halt { guardrail, message }, results),
+            None => {}
+        }
+        let verdict = match self.needs_person(&tool, &context, call).await {
+            Need::No => Verdict::Allow,
+            Need::Yes(reason) => match self.ask_decider(&tool, &context, call).await {
+                Some(verdict) => verdict,
+                None => Verdict::Hold { reason, expires_at: self.deadline(now) },
+            },
+        };
+        with(verdict, results)
+    }
+
+    async fn needs_person(&self, tool: &Tool, context: &ToolContext, call: &Call) -> Need {
+        if call.record.kind == ToolKind::Question || self.pinned_always(context) {
+            return Need::Yes(None);
+        }
+        match tool.approval() {
+            Approval::Never => Need::No,
+            Approval::Always => Need::Yes(None),
+            Approval::When(predicate) => ask(&**predicate, context, call).await,
+        }
+    }
+
+    fn pinned_always(&self, context: &ToolContext) -> bool {
+        self.pinned.get(&context.agent).is_some_and(|pinned| pinned.always_held.contains(&context.tool))
+    }
+
+    async fn ask_decider(&self, tool: &Tool, context: &ToolContext, call: &Call) -> Option<Verdict> {
+        let (name, decider) = tool.0.decider.as_ref()?;
+        let asked = AssertUnwindSafe(decider.decide(context, &call.arguments)).catch_unwind().await;
+        match asked {
+            Ok(AutoDecision::Approve) => Some(Verdict::Approved { by: name.clone() }),
+            Ok(AutoDecision::Deny(reason)) => {
+                let message = Some(reason).filter(|reason| !reason.is_empty());
+                Some(Verdict::Deny { by: name.clone(), message })
+            }
+            Ok(AutoDecision::Abstain) => None,
+            Err(_) => {
+                tracing::warn!(run.id = %context.run, "a decider panicked: a person is asked");
+                None
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        self.runtime.settings().pause_deadline.map(|deadline| now.after(deadline))
+    }
+
+    /// Words for denials that came without any: the formatter's, or the default.
+    pub(super) async fn word_denials(&mut self, calls: &[CallPath]) -> Result<bool, RunError> {
+        if calls.is_empty() {
+            return Ok(false);
+        }
+        let mut words = Vec::with_capacity(calls.len());
+        for path in calls {
+            let text = match self.run.call(path).map(|call| &call.record.kind) {
+                // An MCP server is told a reason only when somebody gave one.
+                Some(ToolKind::Mcp { .. }) => String::new(),
+                _ => self.word(path).await,
+            };
+            words.push((path.clone(), text));
+        }
+        self.advance_if_welcome(Input::Worded(words));
+        Ok(true)
+    }
+
+    async fn word(&self, path: &CallPath) -> String {
+        let default = DENIED_TEXT.to_owned();
+        let formatter = self.options.denial_formatter.as_ref().or(self.runtime.settings().denial_formatter.as_ref());
+        let (Some(formatter), Some(call)) = (formatter, self.run.call(path)) else { return default };
+        let Some(frame) = self.run.frame(&path.frame()) else { return default };
+        let denial = Denial {
+            run: self.run.id(),
+            agent: frame.agent.id.clone(),
+            tool: call.record.tool.clone(),
+            call_id: call.record.call_id.clone(),
+            default: default.clone(),
+        };
+        let asked = std::panic::catch_unwind(AssertUnwindSafe(|| (formatter.0)(denial)));
+        let found = match asked {
+            Ok(finding) => AssertUnwindSafe(finding).catch_unwind().await,
+            Err(panic) => Err(panic),
+        };
+        match found {
+            Ok(Ok(Some(text))) => text,
+            Ok(Ok(None)) => default,
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!(run.id = %self.run.id(), "the denial formatter failed: the default is said");
+                default
+            }
+        }
+    }
+}
+
+enum Need {
+    No,
+    Yes(Option<String>),
+}
+
+/// Asks a predicate about a call; about a batch of actions it is asked for each. What fails or panics holds the call.
+async fn ask(predicate: &dyn Predicate, context: &ToolContext, call: &Call) -> Need {
+    let arguments = call.arguments.to_value();
+    let subjects = match call.record.kind {
+        ToolKind::Computer => actions(&arguments),
+        _ => vec![arguments],
+    };
+    let answers = join_all(subjects.iter().map(|subject| async {
+        let asked = std::panic::catch_unwind(AssertUnwindSafe(|| predicate.holds(context, subject)));
+        match asked {
+            Ok(answering) => AssertUnwindSafe(answering).catch_unwind().await.unwrap_or_else(|_| panicked()),
+            Err(_) => panicked(),
+        }
+    }));
+    let answers = answers.await;
+    let failure = answers.iter().find_map(|answer| answer.as_ref().err());
+    match (failure, answers.iter().any(|answer| answer == &Ok(true))) {
+        (Some(error), _) => Need::Yes(Some(format!("the approval rule failed: {}", clamp(error, 500)))),
+        (None, true) => Need::Yes(None),
+        (None, false) => Need::No,
+    }
+}
+
+fn panicked() -> Result<bool, String> {
+    Err("it panicked".to_owned())
+}
+
+/// The actions of a screen call: the list, or the single one of older models. What is neither is one subject.
+fn actions(arguments: &Value) -> Vec<Value> {
+    match (arguments.get("actions"), arguments.get("action")) {
+        (Some(Value::Array(actions)), _) if !actions.is_empty() => actions.clone(),
+        (None, Some(action)) => vec![action.clone()],
+        _ => vec![arguments.clone()],
+    }
+}
+
+/// Who a guardrail's denial is recorded as.
+pub(super) fn guardrail_actor(name: &str) -> ActorId {
+    ActorId::new(format!("guardrail {name}")).unwrap_or_else(|_| ActorId::local())
+}
+
+pub(super) fn passed(name: &str, phase: GuardrailPhase, objection: Option<String>) -> GuardrailResult {
+    GuardrailResult { name: name.to_owned(), phase, objection }
+}

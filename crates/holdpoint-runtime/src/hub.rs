@@ -1,0 +1,80 @@
+//! Tells this process's listeners what was committed, after it was committed. A listener that lags reads the store.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use holdpoint_core::ids::{FramePath, RunId, SessionId};
+use holdpoint_core::record::Entry;
+use tokio::sync::{Notify, broadcast};
+
+use crate::ports::model::Delta;
+
+/// What is told to listeners.
+#[derive(Debug, Clone)]
+pub(crate) enum Live {
+    /// An entry was committed.
+    Committed { run: RunId, entry: Entry },
+    /// A model said more. Not stored.
+    Delta { run: RunId, frame: FramePath, delta: Delta },
+}
+
+/// Who listens to what.
+#[derive(Default)]
+pub(crate) struct Hub {
+    sessions: Mutex<HashMap<SessionId, broadcast::Sender<Live>>>,
+    runs: Mutex<HashMap<RunId, Arc<Notify>>>,
+}
+
+/// How far a listener may lag before it has to read the store.
+const LAG_MAX: usize = 1_024;
+
+impl Hub {
+    /// Listens to a session.
+    pub(crate) fn listen(&self, session: &SessionId) -> broadcast::Receiver<Live> {
+        let mut sessions = lock(&self.sessions);
+        sessions.retain(|_, sender| sender.receiver_count() > 0);
+        sessions.entry(session.clone()).or_insert_with(|| broadcast::channel(LAG_MAX).0).subscribe()
+    }
+
+    /// Tells a session's listeners; nobody listening is no error.
+    pub(crate) fn tell(&self, session: &SessionId, live: impl FnOnce() -> Live) {
+        let sender = lock(&self.sessions).get(session).cloned();
+        if let Some(sender) = sender {
+            let _ = sender.send(live());
+        }
+    }
+
+    /// Wakes whoever moves this run in this process.
+    pub(crate) fn nudge(&self, run: RunId) {
+        if let Some(notify) = lock(&self.runs).get(&run) {
+            notify.notify_one();
+        }
+    }
+
+    /// Registers the one who moves a run, as long as the guard lives.
+    pub(crate) fn moving(self: &Arc<Self>, run: RunId) -> Moving {
+        let notify = lock(&self.runs).entry(run).or_default().clone();
+        Moving { hub: self.clone(), run, notify }
+    }
+}
+
+/// Says that a run is moved in this process.
+pub(crate) struct Moving {
+    hub: Arc<Hub>,
+    run: RunId,
+    pub(crate) notify: Arc<Notify>,
+}
+
+impl Drop for Moving {
+    fn drop(&mut self) {
+        let mut runs = lock(&self.hub.runs);
+        // The map and this guard hold one each; a third is another mover.
+        if Arc::strong_count(&self.notify) <= 2 {
+            runs.remove(&self.run);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

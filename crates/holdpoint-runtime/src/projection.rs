@@ -1,0 +1,103 @@
+//! What stores index of an append: the pauses that opened or changed, the rules that outlive the run.
+
+use holdpoint_core::event::RunEvent;
+use holdpoint_core::ids::{PauseId, RuleId};
+use holdpoint_core::pause::{PauseState, PauseView, Subject};
+use holdpoint_core::policy::Lifetime;
+use holdpoint_core::run::Run;
+use holdpoint_core::step::Step;
+use holdpoint_core::tool::Allowance;
+
+use crate::ports::store::{PauseRow, PauseStatus, RuleChange, RunStatus};
+
+/// The rows that go with events; `run` is the run right after them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Projection {
+    pub(crate) pauses: Vec<PauseRow>,
+    pub(crate) rules: Vec<RuleChange>,
+}
+
+impl Projection {
+    /// Adds the rows for events that were just taken as fact.
+    pub(crate) fn add(&mut self, run: &Run, events: &[RunEvent]) {
+        for event in events {
+            match event {
+                RunEvent::PauseOpened(opened) => self.pauses.extend(opened_row(run, opened.number)),
+                RunEvent::PauseDecided(decided) => {
+                    self.set(run, decided.number, PauseStatus::Decided);
+                    self.used(run, decided.rule);
+                }
+                RunEvent::PauseExpired(expired) => self.set(run, expired.number, PauseStatus::Expired),
+                RunEvent::PauseWithdrawn(withdrawn) => self.set(run, withdrawn.number, PauseStatus::Withdrawn),
+                RunEvent::CallAllowed(allowed) => {
+                    if let Allowance::Rule(rule) = allowed.by {
+                        self.used(run, Some(rule));
+                    }
+                }
+                RunEvent::CallDenied(denied) => self.used(run, denied.rule),
+                RunEvent::RuleMade(rule) if rule.lifetime != Lifetime::Run => {
+                    self.rules.push(RuleChange::Made(rule.clone()));
+                }
+                RunEvent::RuleRevoked(revoked) => self.rules.push(RuleChange::Revoked(revoked.rule)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Changes a row: one of this very append, or one that is already stored.
+    fn set(&mut self, run: &Run, number: u32, status: PauseStatus) {
+        let id = PauseId { run: run.id(), number };
+        match self.pauses.iter_mut().find(|row| row.id == id) {
+            Some(row) => row.status = status,
+            None => self.pauses.extend(opened_row(run, number).map(|row| PauseRow { status, ..row })),
+        }
+    }
+
+    /// A rule of this run that ends with it is counted in the journal; the others are counted in the store.
+    fn used(&mut self, run: &Run, rule: Option<RuleId>) {
+        let Some(rule) = rule else { return };
+        let of_this_run = run.rules().iter().any(|known| known.id == rule && known.lifetime == Lifetime::Run);
+        if !of_this_run {
+            self.rules.push(RuleChange::Used(rule));
+        }
+    }
+}
+
+/// What the run needs next, as far as the store must know.
+pub(crate) fn status(run: &Run) -> RunStatus {
+    match run.next_step() {
+        Step::Finished(_) => RunStatus::Finished,
+        Step::AwaitDecisions { .. } => RunStatus::Waiting,
+        Step::Work(_) | Step::AwaitCalls => RunStatus::Working,
+    }
+}
+
+fn opened_row(run: &Run, number: u32) -> Option<PauseRow> {
+    let id = PauseId { run: run.id(), number };
+    let pause = run.pause(id).ok()?;
+    let view: Option<PauseView> = run.pause_view(id);
+    let expires_at = match &pause.state {
+        PauseState::Open { expires_at } => *expires_at,
+        _ => None,
+    };
+    let agent = match &view {
+        Some(view) => view.agent.clone(),
+        // The frame is gone: the pause was settled with it, and only its status still counts.
+        None => run.agent()?.id.clone(),
+    };
+    let tool = match &pause.subject {
+        Subject::Words { .. } => None,
+        Subject::Call { .. } => view.and_then(|view| view.call).map(|call| call.tool),
+    };
+    Some(PauseRow {
+        id,
+        kind: pause.kind,
+        status: PauseStatus::Open,
+        session: run.session()?.clone(),
+        agent,
+        tool,
+        opened_at: pause.opened_at,
+        expires_at,
+        group: 0,
+    })
+}

@@ -1,0 +1,209 @@
+//! What all use cases share: the store, the clock, the settings, and those who listen.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdpoint_core::event::RunEvent;
+use holdpoint_core::ids::{RunId, SessionId};
+use holdpoint_core::json::Digest;
+use holdpoint_core::message::Item;
+use holdpoint_core::policy::StandingRule;
+use holdpoint_core::record::Entry;
+use holdpoint_core::run::{Run, answered_items};
+use holdpoint_core::time::Timestamp;
+
+use crate::agent::AgentGraph;
+use crate::fault::RunError;
+use crate::hub::Hub;
+use crate::ports::clock::{Clock, SystemClock};
+use crate::ports::ids::{Ids, TimeOrderedIds};
+use crate::ports::model::Model;
+use crate::ports::store::Store;
+use crate::settings::Settings;
+
+/// Moves runs over one store. Cheap to clone; clones share everything.
+#[derive(Clone)]
+pub struct Runtime(Arc<Parts>);
+
+struct Parts {
+    store: Arc<dyn Store>,
+    model: Option<Arc<dyn Model>>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    settings: Settings,
+    hub: Arc<Hub>,
+    known_definitions: Mutex<HashSet<Digest>>,
+}
+
+/// Builds a [`Runtime`].
+pub struct RuntimeBuilder {
+    store: Arc<dyn Store>,
+    model: Option<Arc<dyn Model>>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+    settings: Settings,
+}
+
+impl Runtime {
+    /// Begins a runtime over a store.
+    pub fn builder(store: Arc<dyn Store>) -> RuntimeBuilder {
+        RuntimeBuilder {
+            store,
+            model: None,
+            clock: SystemClock::shared(),
+            ids: Arc::new(TimeOrderedIds),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Where runs are kept.
+    pub fn store(&self) -> &Arc<dyn Store> {
+        &self.0.store
+    }
+
+    /// How it behaves.
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.0.clock
+    }
+
+    pub(crate) fn model(&self) -> Option<Arc<dyn Model>> {
+        self.0.model.clone()
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.0.hub
+    }
+
+    pub(crate) fn new_run_id(&self) -> RunId {
+        self.0.ids.new_run()
+    }
+
+    /// The session that a run has when its caller named none.
+    pub fn own_session(run: RunId) -> SessionId {
+        let name = format!("ses_{}", run.uuid().simple());
+        SessionId::new(name).unwrap_or_else(|bad| unreachable!("{bad}"))
+    }
+
+    /// What earlier runs of the same agent said in the session, oldest first.
+    pub(crate) async fn history(&self, run: &Run) -> Result<Arc<[Arc<Item>]>, RunError> {
+        let (Some(session), Some(agent)) = (run.session(), run.agent()) else { return Ok(Arc::from([])) };
+        if *session == Self::own_session(run.id()) {
+            return Ok(Arc::from([]));
+        }
+        let earlier = self.earlier_runs(session, run).await?;
+        let mut items = Vec::new();
+        for id in earlier {
+            let Some(loaded) = self.store().load(id, 0).await? else { continue };
+            if loaded.agent == agent.id {
+                let earlier = Run::fold(id, loaded.entries.iter().flat_map(Entry::timed));
+                items.extend(answered_items(&earlier.items()));
+            }
+        }
+        Ok(items.into())
+    }
+
+    /// The session's runs of this agent before this one, oldest first, as many as a model is shown.
+    async fn earlier_runs(&self, session: &SessionId, run: &Run) -> Result<Vec<RunId>, RunError> {
+        let limit = self.settings().history_runs_max;
+        let rows = self.store().session_runs(session, limit.saturating_add(1)).await?;
+        let is_same_agent = |agent| run.agent().is_some_and(|own| own.id == agent);
+        let after_this = rows.iter().position(|row| row.run == run.id()).map_or(0, |index| index + 1);
+        let mut earlier: Vec<RunId> = rows
+            .into_iter()
+            .skip(after_this)
+            .filter(|row| is_same_agent(row.agent.clone()))
+            .map(|row| row.run)
+            .collect();
+        earlier.truncate(limit);
+        earlier.reverse();
+        Ok(earlier)
+    }
+
+    /// The rules of other runs that stand in the run's session now.
+    pub(crate) async fn session_rules(&self, run: &Run, now: Timestamp) -> Result<Vec<StandingRule>, RunError> {
+        let Some(session) = run.session() else { return Ok(Vec::new()) };
+        if *session == Self::own_session(run.id()) {
+            return Ok(Vec::new());
+        }
+        let stored = self.store().session_rules(session).await?;
+        Ok(stored
+            .into_iter()
+            .filter(|stored| stored.rule.is_alive(now, stored.uses))
+            .map(|stored| stored.rule)
+            .collect())
+    }
+
+    /// The definitions that events refer to and that this process has not written yet.
+    pub(crate) fn new_definitions(&self, graph: &AgentGraph, events: &[RunEvent]) -> Vec<(Digest, Arc<[u8]>)> {
+        if !events.iter().any(refers_to_agents) {
+            return Vec::new();
+        }
+        let known = self.0.known_definitions.lock().unwrap_or_else(PoisonError::into_inner);
+        graph.definitions().filter(|(digest, _)| !known.contains(digest)).collect()
+    }
+
+    /// These definitions are in the store now.
+    pub(crate) fn remember_definitions(&self, graph: &AgentGraph, events: &[RunEvent]) {
+        if events.iter().any(refers_to_agents) {
+            let mut known = self.0.known_definitions.lock().unwrap_or_else(PoisonError::into_inner);
+            known.extend(graph.definitions().map(|(digest, _)| digest));
+        }
+    }
+}
+
+fn refers_to_agents(event: &RunEvent) -> bool {
+    match event {
+        RunEvent::RunStarted(_) | RunEvent::AgentSet(_) => true,
+        RunEvent::ModelReplied(replied) => {
+            replied.calls.iter().any(|call| call.kind != holdpoint_core::tool::ToolKind::Function)
+        }
+        _ => false,
+    }
+}
+
+impl RuntimeBuilder {
+    /// The model of agents that have none of their own.
+    #[must_use]
+    pub fn model(mut self, model: Arc<dyn Model>) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// What the runtime waits by. The store has a clock of its own, which arbitrates.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Where new names come from.
+    #[must_use]
+    pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
+        self.ids = ids;
+        self
+    }
+
+    /// How it behaves.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// The runtime.
+    pub fn build(self) -> Runtime {
+        Runtime(Arc::new(Parts {
+            store: self.store,
+            model: self.model,
+            clock: self.clock,
+            ids: self.ids,
+            settings: self.settings,
+            hub: Arc::default(),
+            known_definitions: Mutex::default(),
+        }))
+    }
+}

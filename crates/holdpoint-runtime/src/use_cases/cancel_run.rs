@@ -1,0 +1,18 @@
+//! Somebody ends a run. Open questions are withdrawn; a tool that runs is told, and what it did is still written down.
+
+use holdpoint_core::ids::{ActorId, RunId};
+use holdpoint_core::input::Input;
+use holdpoint_core::run::Run;
+
+use crate::fault::RunError;
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Ends a run.
+    ///
+    /// # Errors
+    /// There is no such run, or it is over.
+    pub async fn cancel_run(&self, run: RunId, by: ActorId, reason: impl Into<String>) -> Result<Run, RunError> {
+        self.change(run, Input::Cancel { by, reason: reason.into() }).await
+    }
+}

@@ -1,0 +1,67 @@
+//! Somebody answers a pause, from any process. The first answer stands; every later one is told of it.
+
+use holdpoint_core::decision::{Decision, DecisionInput};
+use holdpoint_core::ids::PauseId;
+use holdpoint_core::input::Input;
+use holdpoint_core::json::CanonicalJson;
+use holdpoint_core::pause::{Pause, Subject};
+use holdpoint_core::refusal::Refusal;
+use holdpoint_core::run::Run;
+
+use crate::driver::stored_definition;
+use crate::fault::RunError;
+use crate::ports::tool::{check_schema, compile_schema};
+use crate::runtime::Runtime;
+
+/// What was recorded.
+#[derive(Debug, Clone)]
+pub struct Decided {
+    /// The pause as it stands now.
+    pub pause: Pause,
+    /// The run as it stands now; it goes on when somebody drives it.
+    pub run: Run,
+}
+
+impl Runtime {
+    /// Records an answer to a pause. It is durable when this returns; nothing runs yet.
+    ///
+    /// # Errors
+    /// The pause is not known, was settled before, does not take this answer, or holds other arguments than were seen.
+    pub async fn decide_pause(&self, input: DecisionInput) -> Result<Decided, RunError> {
+        let id = input.pause;
+        if let Decision::ApproveEdited { arguments } = &input.decision {
+            self.check_edit(id, arguments).await?;
+        }
+        match self.change(id.run, Input::Decision(input)).await {
+            Ok(run) => Ok(Decided { pause: run.pause(id)?.clone(), run }),
+            Err(RunError::Refused(Refusal::RunNotFound(_))) => Err(Refusal::PauseNotFound(id).into()),
+            Err(RunError::Refused(refusal @ Refusal::Expired { .. })) => {
+                // Nobody has written the expiry down yet, perhaps: the answer must not be the only trace of it.
+                self.expire_pause(id).await?;
+                Err(refusal.into())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Edited arguments must fit the schema of the tool as the run knows it.
+    async fn check_edit(&self, id: PauseId, arguments: &CanonicalJson) -> Result<(), RunError> {
+        let stored = match self.stored_run(id.run).await {
+            Err(RunError::Refused(Refusal::RunNotFound(_))) => return Err(Refusal::PauseNotFound(id).into()),
+            stored => stored?,
+        };
+        let pause = stored.run.pause(id)?;
+        let Subject::Call { path, .. } = &pause.subject else { return Ok(()) };
+        let (Some(call), Some(frame)) = (stored.run.call(path), stored.run.frame(&path.frame())) else {
+            return Ok(());
+        };
+        let refuse = |problem| Refusal::InvalidArguments { pause: id, problem };
+        let definition = stored_definition(self.store().as_ref(), &frame.agent.digest).await?;
+        let Some(tool) = definition.as_ref().and_then(|definition| definition.tool(&call.record.tool)) else {
+            return Err(refuse("the tool's schema is not known, so the arguments cannot be checked".to_owned()).into());
+        };
+        let validator = compile_schema(&tool.schema).map_err(refuse)?;
+        check_schema(&validator, arguments).map_err(refuse)?;
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! A run that its keeper carried in a file comes (back) into the store. What the store knows better is never overwritten.
+
+use std::sync::Arc;
+
+use holdpoint_core::ids::RunId;
+use holdpoint_core::record::{Entry, replay};
+use holdpoint_core::refusal::Refusal;
+use holdpoint_core::run::Run;
+
+use crate::agent::AgentGraph;
+use crate::fault::RunError;
+use crate::ports::store::{Append, AppendError, LeaseChange};
+use crate::projection::{self, Projection};
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Takes a run's entries into the store, those that it does not have yet.
+    ///
+    /// # Errors
+    /// The entries contradict themselves, or the store's run has moved on in another way.
+    pub async fn import_run(&self, run: RunId, entries: &[Entry], graph: &AgentGraph) -> Result<(), RunError> {
+        replay(run, entries)?;
+        let known = self.store().load(run, 0).await?.map_or(Vec::new(), |loaded| loaded.entries);
+        let given = entries.len() as u64;
+        let stale = || Refusal::StateStale { run, stored: known.len() as u64, given };
+        let is_prefix = known.len() <= entries.len()
+            && known.iter().zip(entries).all(|(stored, given)| stored.events == given.events);
+        if !is_prefix {
+            return Err(stale().into());
+        }
+        let mut state = Run::fold(run, known.iter().flat_map(Entry::timed));
+        for (index, entry) in entries.iter().enumerate().skip(known.len()) {
+            self.import_entry(&mut state, index as u64, entry, graph).await.map_err(|error| match error {
+                AppendError::Fault(fault) => RunError::from(fault),
+                AppendError::SessionBusy { run: active } => match state.agent() {
+                    Some(agent) => Refusal::RunActive { run: active, agent: agent.id.clone() }.into(),
+                    None => stale().into(),
+                },
+                _ => stale().into(),
+            })?;
+        }
+        Ok(())
+    }
+
+    async fn import_entry(
+        &self,
+        state: &mut Run,
+        expected: u64,
+        entry: &Entry,
+        graph: &AgentGraph,
+    ) -> Result<(), AppendError> {
+        let mut rows = Projection::default();
+        for (event, at) in entry.timed() {
+            state.apply(event, at);
+            rows.add(state, std::slice::from_ref(event));
+        }
+        let (Some(session), Some(agent)) = (state.session().cloned(), state.agent().cloned()) else {
+            return Err(AppendError::NoRun(state.id()));
+        };
+        let append = Append {
+            run: state.id(),
+            expected,
+            session,
+            agent: agent.id,
+            at: entry.at,
+            events: Arc::clone(&entry.events),
+            status: projection::status(state),
+            lease: LeaseChange::Keep,
+            pauses: rows.pauses,
+            rules: rows.rules,
+            definitions: self.new_definitions(graph, &entry.events),
+        };
+        self.store().append(append).await?;
+        Ok(())
+    }
+}

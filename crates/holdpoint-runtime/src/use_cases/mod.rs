@@ -1,0 +1,19 @@
+//! The only way in. Every protocol, client and worker calls these, and nothing else touches a run.
+
+mod cancel_run;
+mod change;
+mod decide_pause;
+mod expire_pauses;
+mod import_run;
+mod list_pauses;
+mod read_run;
+mod resume_run;
+mod rules;
+mod stage_input;
+mod start_run;
+mod watch_session;
+
+pub use decide_pause::Decided;
+pub use list_pauses::{PausePage, PauseSummary};
+pub use start_run::StartRun;
+pub use watch_session::{WatchItem, WatchSession};

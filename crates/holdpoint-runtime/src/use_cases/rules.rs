@@ -1,0 +1,31 @@
+//! Standing rules are listed and taken back.
+
+use holdpoint_core::ids::{ActorId, RuleId, SessionId};
+use holdpoint_core::input::Input;
+use holdpoint_core::refusal::Refusal;
+
+use crate::fault::RunError;
+use crate::ports::store::StoredRule;
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// The rules that stand in a session beyond the runs in which they were made.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    pub async fn list_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, RunError> {
+        Ok(self.store().session_rules(session).await?)
+    }
+
+    /// Takes a rule back, also after its run is over. Decisions that it gave stand.
+    ///
+    /// # Errors
+    /// There is no such rule, or it was taken back before.
+    pub async fn revoke_rule(&self, rule: RuleId, by: ActorId) -> Result<(), RunError> {
+        match self.change(rule.run, Input::RevokeRule { rule, by }).await {
+            Ok(_) => Ok(()),
+            Err(RunError::Refused(Refusal::RunNotFound(_))) => Err(Refusal::RuleNotFound(rule).into()),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Somebody says more while a run is under way: the model sees it with its next call, after the pending results.
+
+use holdpoint_core::ids::{ActorId, RunId};
+use holdpoint_core::input::Input;
+use holdpoint_core::message::Content;
+use holdpoint_core::run::Run;
+
+use crate::fault::RunError;
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Stages input for a run that is under way or paused.
+    ///
+    /// # Errors
+    /// There is no such run, it is over or out of model calls, or too much is staged.
+    pub async fn stage_input(&self, run: RunId, content: Content, by: ActorId) -> Result<Run, RunError> {
+        self.change(run, Input::Stage { content, by }).await
+    }
+}

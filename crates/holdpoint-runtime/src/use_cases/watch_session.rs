@@ -1,0 +1,140 @@
+//! Watching a session: every event once and in order, and what a model says while it is still speaking.
+//!
+//! Events come from the store, by their number. The hub only says that there is more, so a watcher that is slow, or
+//! that began on another instance, misses nothing and sees nothing twice. Deltas are passed on as they come.
+
+use std::collections::VecDeque;
+
+use holdpoint_core::event::RunEvent;
+use holdpoint_core::ids::{FramePath, RunId, SessionId};
+use holdpoint_core::record::Entry;
+use holdpoint_core::time::Timestamp;
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::fault::RunError;
+use crate::hub::Live;
+use crate::ports::model::Delta;
+use crate::runtime::Runtime;
+
+/// What a watcher sees.
+#[derive(Debug, Clone, PartialEq)]
+pub enum WatchItem {
+    /// Something happened. Numbers are dense within the session.
+    Event {
+        /// The session's number of it.
+        seq: u64,
+        /// The run.
+        run: RunId,
+        /// When.
+        at: Timestamp,
+        /// What.
+        event: RunEvent,
+    },
+    /// A model says more. Not stored, not numbered.
+    Delta {
+        /// The run.
+        run: RunId,
+        /// The frame within the run.
+        frame: FramePath,
+        /// What it says.
+        delta: Delta,
+    },
+}
+
+/// A watch on a session.
+pub struct WatchSession {
+    runtime: Runtime,
+    session: SessionId,
+    next: u64,
+    ready: VecDeque<WatchItem>,
+    live: broadcast::Receiver<Live>,
+    is_behind: bool,
+}
+
+/// How many entries are read from the store at once.
+const PAGE: usize = 128;
+
+impl Runtime {
+    /// Watches a session from the event of this number on (1 is the first).
+    pub fn watch_session(&self, session: &SessionId, from: u64) -> WatchSession {
+        WatchSession {
+            runtime: self.clone(),
+            session: session.clone(),
+            next: from.max(1),
+            ready: VecDeque::new(),
+            // Listening begins before the first read, so that nothing falls in between.
+            live: self.hub().listen(session),
+            is_behind: true,
+        }
+    }
+}
+
+impl WatchSession {
+    /// The next thing that happens; waits for it.
+    ///
+    /// # Errors
+    /// The store is out of order; the watch can go on afterwards.
+    pub async fn next(&mut self) -> Result<WatchItem, RunError> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Ok(item);
+            }
+            if self.is_behind {
+                self.read_store().await?;
+                continue;
+            }
+            match self.live.recv().await {
+                Ok(live) => self.take(live),
+                Err(RecvError::Lagged(_)) => self.is_behind = true,
+                // The hub drops a sender only when nobody listens; a new one is made by listening again.
+                Err(RecvError::Closed) => {
+                    self.live = self.runtime.hub().listen(&self.session);
+                    self.is_behind = true;
+                }
+            }
+        }
+    }
+
+    /// What has already happened and was not seen yet; never waits for more.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    pub async fn caught_up(&mut self) -> Result<Vec<WatchItem>, RunError> {
+        while let Ok(live) = self.live.try_recv() {
+            self.take(live);
+        }
+        self.is_behind = true;
+        while self.is_behind {
+            self.read_store().await?;
+        }
+        Ok(self.ready.drain(..).collect())
+    }
+
+    fn take(&mut self, live: Live) {
+        match live {
+            Live::Delta { run, frame, delta } => self.ready.push_back(WatchItem::Delta { run, frame, delta }),
+            Live::Committed { run, entry } if entry.seq <= self.next => self.queue(run, &entry),
+            Live::Committed { .. } => self.is_behind = true,
+        }
+    }
+
+    async fn read_store(&mut self) -> Result<(), RunError> {
+        let entries = self.runtime.store().session_entries(&self.session, self.next, PAGE).await?;
+        self.is_behind = entries.len() == PAGE;
+        for (run, entry) in entries {
+            self.queue(run, &entry);
+        }
+        Ok(())
+    }
+
+    /// Queues the events of an entry that were not seen yet.
+    fn queue(&mut self, run: RunId, entry: &Entry) {
+        for (seq, event) in (entry.seq..).zip(entry.events.iter()) {
+            if seq == self.next {
+                self.next += 1;
+                self.ready.push_back(WatchItem::Event { seq, run, at: entry.at, event: event.clone() });
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Does what nobody else does: expires pauses whose time is up, and goes on with runs whose process is gone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+use holdpoint_core::Refusal;
+use holdpoint_core::ids::{AgentId, RunId};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::AgentGraph;
+use crate::driver::DriveOptions;
+use crate::fault::RunError;
+use crate::runtime::Runtime;
+
+/// Where a worker finds the agents of the runs that it goes on with.
+pub trait AgentSource: Send + Sync + 'static {
+    /// The graph whose root has this id.
+    fn graph(&self, root: &AgentId) -> Option<Arc<AgentGraph>>;
+}
+
+impl AgentSource for Vec<Arc<AgentGraph>> {
+    fn graph(&self, root: &AgentId) -> Option<Arc<AgentGraph>> {
+        self.iter().find(|graph| graph.root() == root).cloned()
+    }
+}
+
+/// Goes on with runs that nobody moves.
+pub struct Worker {
+    runtime: Runtime,
+    agents: Arc<dyn AgentSource>,
+    parallel_max: usize,
+    poll: Duration,
+}
+
+/// What a sweep did.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    /// Runs in which a pause expired.
+    pub expired: Vec<RunId>,
+    /// Runs that were driven to their next stop.
+    pub driven: Vec<RunId>,
+    /// Runs that could not go on, and why; they are tried again with the next sweep.
+    pub failed: Vec<(RunId, RunError)>,
+}
+
+impl Sweep {
+    /// Whether there was nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.expired.is_empty() && self.driven.is_empty() && self.failed.is_empty()
+    }
+}
+
+impl Worker {
+    /// A worker over a runtime, for runs of these agents.
+    pub fn new(runtime: Runtime, agents: impl AgentSource) -> Self {
+        Self { runtime, agents: Arc::new(agents), parallel_max: 64, poll: Duration::from_secs(1) }
+    }
+
+    /// How many runs are driven at once.
+    #[must_use]
+    pub fn parallel_max(mut self, parallel_max: usize) -> Self {
+        self.parallel_max = parallel_max.max(1);
+        self
+    }
+
+    /// How long the worker rests when there was nothing to do.
+    #[must_use]
+    pub fn poll(mut self, poll: Duration) -> Self {
+        self.poll = poll;
+        self
+    }
+
+    /// Does once what there is to do now.
+    ///
+    /// # Errors
+    /// The store is out of order. What a single run runs into is told in the sweep.
+    pub async fn sweep(&self) -> Result<Sweep, RunError> {
+        let mut sweep = Sweep { expired: self.runtime.expire_pauses(1_024).await?, ..Sweep::default() };
+        let runs = self.runtime.store().claimable(self.parallel_max).await?;
+        let mut drives: FuturesUnordered<_> =
+            runs.into_iter().map(|run| async move { (run, self.go_on(run).await) }).collect();
+        while let Some((run, driven)) = drives.next().await {
+            match driven {
+                Ok(()) => sweep.driven.push(run),
+                // Somebody else was faster.
+                Err(RunError::Refused(Refusal::RunBusy { .. })) => {}
+                Err(error) => sweep.failed.push((run, error)),
+            }
+        }
+        Ok(sweep)
+    }
+
+    async fn go_on(&self, run: RunId) -> Result<(), RunError> {
+        let loaded = self.runtime.store().load(run, u64::MAX).await?.ok_or(Refusal::RunNotFound(run))?;
+        let graph = self.agents.graph(&loaded.agent).ok_or(Refusal::AgentMissing(loaded.agent))?;
+        self.runtime.resume_run(run, graph, DriveOptions::default()).await?;
+        Ok(())
+    }
+
+    /// Sweeps until it is stopped.
+    pub fn spawn(self) -> WorkerHandle {
+        let stop = CancellationToken::new();
+        let token = stop.clone();
+        let task = tokio::spawn(async move {
+            while !token.is_cancelled() {
+                let is_idle = match self.sweep().await {
+                    Ok(sweep) => {
+                        for (run, error) in &sweep.failed {
+                            tracing::warn!(run.id = %run, %error, "a run could not go on");
+                        }
+                        sweep.driven.is_empty() && sweep.expired.is_empty()
+                    }
+                    Err(error) => {
+                        tracing::warn!(%error, "the worker could not look for work");
+                        true
+                    }
+                };
+                if is_idle {
+                    tokio::select! {
+                        () = token.cancelled() => {}
+                        () = self.runtime.clock().sleep(self.poll) => {}
+                    }
+                }
+            }
+        });
+        WorkerHandle { stop, task }
+    }
+}
+
+/// A worker that sweeps by itself.
+pub struct WorkerHandle {
+    stop: CancellationToken,
+    task: JoinHandle<()>,
+}
+
+impl WorkerHandle {
+    /// Lets what is under way come to its stop, then ends.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        // A panic of the worker was its own; there is nothing left to wait for.
+        let _ = self.task.await;
+    }
+}
