@@ -89,7 +89,10 @@ impl Runtime {
     }
 
     /// What earlier runs of the same agent said in the session, oldest first.
-    pub(crate) async fn history(&self, run: &Run) -> Result<Arc<[Arc<Item>]>, RunError> {
+    ///
+    /// # Errors
+    /// The store is out of order.
+    pub async fn read_history(&self, run: &Run) -> Result<Arc<[Arc<Item>]>, RunError> {
         let (Some(session), Some(agent)) = (run.session(), run.agent()) else { return Ok(Arc::from([])) };
         if *session == Self::own_session(run.id()) {
             return Ok(Arc::from([]));

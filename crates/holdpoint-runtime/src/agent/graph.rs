@@ -7,6 +7,7 @@ use holdpoint_core::agent::AgentBrief;
 use holdpoint_core::ids::{AgentId, ToolName};
 use holdpoint_core::json::{CanonicalJson, Digest};
 use holdpoint_core::refusal::Refusal;
+use holdpoint_core::run::{Run, Turn};
 use holdpoint_core::tool::ToolKind;
 
 use crate::agent::{Agent, StoredDefinition};
@@ -96,12 +97,61 @@ impl AgentGraph {
         self.nodes.iter().find(|(_, node)| node.agent.is(agent)).map(|(id, _)| id)
     }
 
+    /// Checks arguments against the schema of an agent's tool.
+    ///
+    /// # Errors
+    /// The agent or the tool is not in the graph; inside, what is wrong with the arguments.
+    pub fn validate(
+        &self,
+        agent: &AgentId,
+        tool: &ToolName,
+        arguments: &CanonicalJson,
+    ) -> Result<Result<(), String>, Refusal> {
+        let bound = self.node(agent)?.tools.get(tool);
+        let missing = || Refusal::ToolMissing { agent: agent.clone(), tool: tool.to_string() };
+        let tool = bound.and_then(|bound| bound.tool.as_ref()).ok_or_else(missing)?;
+        Ok(tool.validate(arguments))
+    }
+
+    /// Checks that every agent and tool that a run still needs is here.
+    ///
+    /// # Errors
+    /// The first that is missing.
+    pub fn check_run(&self, run: &Run) -> Result<(), Refusal> {
+        if let Some(agent) = run.agent() {
+            self.node(&agent.id)?;
+        }
+        run.frames().try_for_each(|(_, frame)| {
+            let node = self.node(&frame.agent.id)?;
+            frame.turn().map_or(Ok(()), |turn| node.check_turn(turn))
+        })
+    }
+
     pub(crate) fn definitions(&self) -> impl Iterator<Item = (Digest, Arc<[u8]>)> {
         self.nodes.values().map(|node| (node.brief.digest, node.definition_bytes.clone()))
     }
 
     pub(crate) fn node(&self, id: &AgentId) -> Result<&Node, Refusal> {
         self.nodes.get(id).ok_or_else(|| Refusal::AgentMissing(id.clone()))
+    }
+}
+
+impl Node {
+    /// A pending call whose tool is gone, or leads elsewhere now, must not be dropped silently.
+    pub(crate) fn check_turn(&self, turn: &Turn) -> Result<(), Refusal> {
+        for call in turn.calls.iter().filter(|call| call.outcome().is_none()) {
+            let missing = || Refusal::ToolMissing { agent: self.brief.id.clone(), tool: call.record.tool.to_string() };
+            let bound = self.tools.get(&call.record.tool).ok_or_else(missing)?;
+            let is_same = match (&bound.kind, &call.record.kind) {
+                (ToolKind::Handoff { to: now }, ToolKind::Handoff { to: then }) => now.id == then.id,
+                (ToolKind::Agent { agent: now, .. }, ToolKind::Agent { agent: then, .. }) => now.id == then.id,
+                (now, then) => now == then,
+            };
+            if !is_same {
+                return Err(missing());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -70,6 +70,8 @@ pub struct DriveOptions {
     pub drift: Option<DriftPolicy>,
     /// Whether the start is made durable before the first model call.
     pub commit_first: bool,
+    /// What was said in the session before, where the caller kept it; otherwise the store is asked.
+    pub history: Option<Vec<Arc<Item>>>,
 }
 
 /// What was taken as fact here and is not in the store yet.
@@ -129,7 +131,10 @@ impl Drive {
 
     /// Goes on until the run waits for a person or is over.
     pub(crate) async fn drive(mut self) -> Result<Run, RunError> {
-        self.history = self.runtime.history(&self.run).await?;
+        self.history = match self.options.history.take() {
+            Some(history) => history.into(),
+            None => self.runtime.read_history(&self.run).await?,
+        };
         if self.options.commit_first {
             self.commit().await?;
         }

@@ -8,7 +8,7 @@ use holdpoint_core::ids::{AgentId, CallPath, FramePath, ToolName};
 use holdpoint_core::input::Input;
 use holdpoint_core::json::Digest;
 use holdpoint_core::refusal::Refusal;
-use holdpoint_core::tool::{Allowance, CallState, ToolKind};
+use holdpoint_core::tool::{Allowance, CallState};
 use serde_json::Value;
 
 use crate::agent::{Node, StoredApproval, StoredDefinition};
@@ -77,20 +77,12 @@ impl Drive {
     /// A pending call whose tool is gone or switched off must not be dropped silently.
     fn check_tools(&self, path: &FramePath, agent: &AgentId, node: &Node) -> Result<(), Refusal> {
         let Some(turn) = self.run.frame(path).and_then(|frame| frame.turn()) else { return Ok(()) };
+        node.check_turn(turn)?;
         for call in turn.calls.iter().filter(|call| call.outcome().is_none()) {
-            let missing = || Refusal::ToolMissing { agent: agent.clone(), tool: call.record.tool.to_string() };
-            let bound = node.tools.get(&call.record.tool).ok_or_else(missing)?;
-            let is_same_family = std::mem::discriminant(&bound.kind) == std::mem::discriminant(&call.record.kind);
-            let is_same_target = match (&bound.kind, &call.record.kind) {
-                (ToolKind::Handoff { to: now }, ToolKind::Handoff { to: then }) => now.id == then.id,
-                (ToolKind::Agent { agent: now, .. }, ToolKind::Agent { agent: then, .. }) => now.id == then.id,
-                (ToolKind::Mcp { server: now }, ToolKind::Mcp { server: then }) => now == then,
-                _ => true,
-            };
-            let is_enabled = bound.tool.as_ref().and_then(|tool| tool.0.is_enabled.as_ref());
-            let is_enabled = is_enabled.is_none_or(|is_enabled| is_enabled(&self.context));
-            if !is_same_family || !is_same_target || !is_enabled {
-                return Err(missing());
+            let tool = node.tools.get(&call.record.tool).and_then(|bound| bound.tool.as_ref());
+            let is_enabled = tool.and_then(|tool| tool.0.is_enabled.as_ref());
+            if !is_enabled.is_none_or(|is_enabled| is_enabled(&self.context)) {
+                return Err(Refusal::ToolMissing { agent: agent.clone(), tool: call.record.tool.to_string() });
             }
         }
         Ok(())

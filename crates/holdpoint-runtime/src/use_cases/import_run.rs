@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_core::ids::RunId;
+use holdpoint_core::json::Digest;
 use holdpoint_core::record::{Entry, replay};
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
@@ -18,7 +19,13 @@ impl Runtime {
     ///
     /// # Errors
     /// The entries contradict themselves, or the store's run has moved on in another way.
-    pub async fn import_run(&self, run: RunId, entries: &[Entry], graph: &AgentGraph) -> Result<(), RunError> {
+    pub async fn import_run(
+        &self,
+        run: RunId,
+        entries: &[Entry],
+        definitions: &[(Digest, Arc<[u8]>)],
+        graph: &AgentGraph,
+    ) -> Result<(), RunError> {
         replay(run, entries)?;
         let known = self.store().load(run, 0).await?.map_or(Vec::new(), |loaded| loaded.entries);
         let given = entries.len() as u64;
@@ -30,14 +37,16 @@ impl Runtime {
         }
         let mut state = Run::fold(run, known.iter().flat_map(Entry::timed));
         for (index, entry) in entries.iter().enumerate().skip(known.len()) {
-            self.import_entry(&mut state, index as u64, entry, graph).await.map_err(|error| match error {
-                AppendError::Fault(fault) => RunError::from(fault),
-                AppendError::SessionBusy { run: active } => match state.agent() {
-                    Some(agent) => Refusal::RunActive { run: active, agent: agent.id.clone() }.into(),
-                    None => stale().into(),
+            self.import_entry(&mut state, index as u64, entry, definitions, graph).await.map_err(
+                |error| match error {
+                    AppendError::Fault(fault) => RunError::from(fault),
+                    AppendError::SessionBusy { run: active } => match state.agent() {
+                        Some(agent) => Refusal::RunActive { run: active, agent: agent.id.clone() }.into(),
+                        None => stale().into(),
+                    },
+                    _ => stale().into(),
                 },
-                _ => stale().into(),
-            })?;
+            )?;
         }
         Ok(())
     }
@@ -47,6 +56,7 @@ impl Runtime {
         state: &mut Run,
         expected: u64,
         entry: &Entry,
+        definitions: &[(Digest, Arc<[u8]>)],
         graph: &AgentGraph,
     ) -> Result<(), AppendError> {
         let mut rows = Projection::default();
@@ -68,7 +78,11 @@ impl Runtime {
             lease: LeaseChange::Keep,
             pauses: rows.pauses,
             rules: rows.rules,
-            definitions: self.new_definitions(graph, &entry.events),
+            definitions: self
+                .new_definitions(graph, &entry.events)
+                .into_iter()
+                .chain(definitions.iter().cloned())
+                .collect(),
         };
         self.store().append(append).await?;
         Ok(())
