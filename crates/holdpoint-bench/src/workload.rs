@@ -1,0 +1,76 @@
+//! The work that every measurement does: one gated call with about 200 bytes of arguments, approved, then done.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Result;
+use holdpoint::{Agent, Reply, RunId, Runner, ScriptedModel, SqliteStore, Store, SystemClock, Tool};
+use serde_json::json;
+
+/// What is asked.
+pub(crate) const INPUT: &str = "Please pay invoice INV-2026-004417 from Northwind Traders and tell me when it is done.";
+
+pub(crate) fn arguments() -> serde_json::Value {
+    json!({
+        "supplier": "Northwind Traders Limited",
+        "iban": "GB33BUKB20201555555555",
+        "amount": "12840.55",
+        "currency": "GBP",
+        "invoice": "INV-2026-004417",
+        "memo": "Approved purchase order 99812, net 30 days, office lease",
+    })
+}
+
+pub(crate) fn agent() -> Result<Agent> {
+    let tool = Tool::builder("send_payment")
+        .description("Send a payment to a supplier's bank account.")
+        .needs_approval(true)
+        .schema(json!({"type": "object"}))
+        .runner(Pay)
+        .build()?;
+    let instructions = "You are a payments assistant. Ask for approval before you move money.";
+    Ok(Agent::builder("payer").instructions(instructions).tool(tool).build()?)
+}
+
+struct Pay;
+
+#[async_trait::async_trait]
+impl holdpoint::RunTool for Pay {
+    async fn run(
+        &self,
+        _: holdpoint::ToolContext,
+        _: holdpoint::CanonicalJson,
+    ) -> Result<holdpoint::Content, holdpoint::ToolFailure> {
+        Ok(holdpoint::Content::Text(r#"{"status":"sent","reference":"PMT-0000123456"}"#.to_owned()))
+    }
+}
+
+pub(crate) fn model() -> ScriptedModel {
+    ScriptedModel::new([
+        Reply::call("send_payment", arguments()),
+        Reply::text("Payment sent. The reference is PMT-0000123456."),
+    ])
+}
+
+pub(crate) fn sqlite(path: &Path) -> Result<Arc<dyn Store>> {
+    Ok(Arc::new(SqliteStore::open(path, SystemClock::shared())?))
+}
+
+pub(crate) fn runner(store: Arc<dyn Store>) -> Runner {
+    Runner::builder().store(store).model(Arc::new(model())).build()
+}
+
+/// Starts a run and leaves it paused.
+pub(crate) async fn pause(runner: &Runner, agent: &Agent) -> Result<holdpoint::RunOutcome> {
+    let outcome = runner.run(agent, INPUT).await?;
+    anyhow::ensure!(outcome.is_paused(), "the run did not pause: {outcome:?}");
+    Ok(outcome)
+}
+
+/// Approves and finishes a paused run.
+pub(crate) async fn finish(runner: &Runner, agent: &Agent, paused: &holdpoint::RunOutcome) -> Result<RunId> {
+    runner.approve(&paused.pauses()[0]).by("ana").await?;
+    let done = runner.resume(agent, paused.run_id()).await?;
+    anyhow::ensure!(done.output().is_some(), "the run did not end: {done:?}");
+    Ok(done.run_id())
+}

@@ -1,0 +1,185 @@
+//! A store that is cut off at its n-th write: before it, after it, or in the middle of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use holdpoint_core::ids::{PauseId, RunId, SessionId};
+use holdpoint_core::json::Digest;
+use holdpoint_core::record::Entry;
+use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::store::{
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RunRow, Store, StoreFault,
+    StoreFaultKind, StoredRule,
+};
+
+/// Where a write is cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    /// Nothing is written, and the process is gone.
+    Before,
+    /// It is written, but the process is gone before it hears of it.
+    After,
+    /// The process is gone while it is being written: it is there whole, or not at all.
+    Torn,
+}
+
+impl Cut {
+    /// All of them.
+    pub const ALL: [Cut; 3] = [Cut::Before, Cut::After, Cut::Torn];
+}
+
+/// What happens at the cut, besides the store's silence: a real process ends here.
+pub type OnCut = Arc<dyn Fn(Cut) + Send + Sync>;
+
+/// Counts writes and cuts one off; from then on nothing is answered.
+pub struct CutStore {
+    inner: Arc<dyn Store>,
+    writes: AtomicU32,
+    is_cut: AtomicBool,
+    at: Option<(u32, Cut)>,
+    on_cut: OnCut,
+}
+
+impl CutStore {
+    /// A store that only counts.
+    pub fn counting(inner: Arc<dyn Store>) -> Arc<Self> {
+        Self::new(inner, None, Arc::new(|_| {}))
+    }
+
+    /// A store that is cut off at its `write`-th write, counted from one.
+    pub fn cutting(inner: Arc<dyn Store>, write: u32, cut: Cut, on_cut: OnCut) -> Arc<Self> {
+        Self::new(inner, Some((write, cut)), on_cut)
+    }
+
+    fn new(inner: Arc<dyn Store>, at: Option<(u32, Cut)>, on_cut: OnCut) -> Arc<Self> {
+        Arc::new(Self { inner, writes: AtomicU32::new(0), is_cut: AtomicBool::new(false), at, on_cut })
+    }
+
+    /// How many writes there were.
+    pub fn writes(&self) -> u32 {
+        self.writes.load(Ordering::SeqCst)
+    }
+
+    /// Whether the cut came.
+    pub fn is_cut(&self) -> bool {
+        self.is_cut.load(Ordering::SeqCst)
+    }
+
+    fn alive(&self) -> Result<(), StoreFault> {
+        if self.is_cut() { Err(gone()) } else { Ok(()) }
+    }
+
+    /// Counts a write; says whether and how it is cut.
+    fn count(&self) -> Result<Option<Cut>, StoreFault> {
+        self.alive()?;
+        let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
+        Ok(self.at.filter(|(at, _)| *at == number).map(|(_, cut)| cut))
+    }
+
+    fn cut(&self, cut: Cut) -> StoreFault {
+        self.is_cut.store(true, Ordering::SeqCst);
+        (self.on_cut)(cut);
+        gone()
+    }
+
+    async fn write<T, E: From<StoreFault>>(&self, writing: impl Future<Output = Result<T, E>>) -> Result<T, E> {
+        match self.count()? {
+            None => writing.await,
+            Some(Cut::Before) => Err(self.cut(Cut::Before).into()),
+            Some(Cut::After) => {
+                let _ = writing.await;
+                Err(self.cut(Cut::After).into())
+            }
+            Some(Cut::Torn) => {
+                // The write is on its way when the process ends; a store that is not a real one just loses it.
+                let fault = self.cut(Cut::Torn);
+                let mut writing = std::pin::pin!(writing);
+                let _ = futures_util::poll!(&mut writing);
+                Err(fault.into())
+            }
+        }
+    }
+}
+
+fn gone() -> StoreFault {
+    StoreFault::new("answer", StoreFaultKind::Unavailable)
+}
+
+#[async_trait]
+impl Store for CutStore {
+    fn now(&self) -> Timestamp {
+        self.inner.now()
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        self.write(self.inner.append(append)).await
+    }
+
+    async fn load(&self, run: RunId, after: u64) -> Result<Option<LoadedRun>, StoreFault> {
+        self.alive()?;
+        self.inner.load(run, after).await
+    }
+
+    async fn claim(&self, run: RunId, owner: &str, lease: Duration) -> Result<Lease, AppendError> {
+        self.write(self.inner.claim(run, owner, lease)).await
+    }
+
+    async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Lease, AppendError> {
+        self.write(self.inner.renew(lease, duration)).await
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreFault> {
+        self.write(self.inner.release(lease)).await
+    }
+
+    async fn claimable(&self, limit: usize) -> Result<Vec<RunId>, StoreFault> {
+        self.alive()?;
+        self.inner.claimable(limit).await
+    }
+
+    async fn due_pauses(&self, limit: usize) -> Result<Vec<PauseId>, StoreFault> {
+        self.alive()?;
+        self.inner.due_pauses(limit).await
+    }
+
+    async fn next_deadline(&self) -> Result<Option<Timestamp>, StoreFault> {
+        self.alive()?;
+        self.inner.next_deadline().await
+    }
+
+    async fn list_pauses(&self, filter: &PauseFilter) -> Result<Vec<PauseRow>, StoreFault> {
+        self.alive()?;
+        self.inner.list_pauses(filter).await
+    }
+
+    async fn session_runs(&self, session: &SessionId, limit: usize) -> Result<Vec<RunRow>, StoreFault> {
+        self.alive()?;
+        self.inner.session_runs(session, limit).await
+    }
+
+    async fn session_entries(
+        &self,
+        session: &SessionId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(RunId, Entry)>, StoreFault> {
+        self.alive()?;
+        self.inner.session_entries(session, from, limit).await
+    }
+
+    async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
+        self.alive()?;
+        self.inner.session_rules(session).await
+    }
+
+    async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
+        self.alive()?;
+        self.inner.definition(digest).await
+    }
+
+    fn durability(&self) -> Durability {
+        self.inner.durability()
+    }
+}

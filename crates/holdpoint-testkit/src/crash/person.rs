@@ -1,0 +1,77 @@
+//! The person of a scenario: answers what is asked, truthfully about what happened, and remembers what was confirmed.
+
+use std::collections::BTreeMap;
+
+use holdpoint_core::Refusal;
+use holdpoint_core::decision::{Decision, DecisionInput};
+use holdpoint_core::ids::{ActorId, PauseId};
+use holdpoint_core::message::Content;
+use holdpoint_core::pause::{PauseKind, PauseView};
+use holdpoint_core::run::Run;
+use holdpoint_runtime::{Fault, RunError, Runtime};
+
+use crate::clock::TestClock;
+use crate::crash::{Scenario, World};
+
+/// Decisions that were confirmed to the person. None of them may be lost.
+#[derive(Debug, Clone, Default)]
+pub struct Acknowledged(pub BTreeMap<PauseId, Decision>);
+
+/// Answers every open pause once; a pause that the scenario leaves unanswered runs out.
+pub(super) async fn answer(
+    runtime: &Runtime,
+    scenario: &Scenario,
+    run: &Run,
+    clock: &TestClock,
+    world: &World,
+    acknowledged: &mut Acknowledged,
+) -> Result<(), Fault> {
+    for pause in run.open_pauses() {
+        match decision(scenario, &pause, world) {
+            Some(decision) => decide(runtime, &pause, decision, acknowledged).await?,
+            None => {
+                clock.advance(scenario.pause_deadline.expect("a pause that nobody answers has a deadline"));
+                match runtime.expire_pauses(16).await {
+                    Ok(_) => {}
+                    Err(RunError::Fault(fault)) => return Err(fault),
+                    Err(RunError::Refused(refusal)) => panic!("{}: refused: {refusal}", scenario.name),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// About a call in doubt the person looks at the world.
+fn decision(scenario: &Scenario, pause: &PauseView, world: &World) -> Option<Decision> {
+    if pause.pause.kind != PauseKind::InDoubt {
+        return (scenario.answer)(pause);
+    }
+    let call = pause.call.as_ref().expect("a pause in doubt is about a call");
+    let key = format!("{}:{}", pause.pause.id.run, call.path);
+    Some(match world.count(&key) {
+        0 => Decision::RunAgain,
+        _ => Decision::Happened { result: Content::Text("it had happened".to_owned()) },
+    })
+}
+
+async fn decide(
+    runtime: &Runtime,
+    pause: &PauseView,
+    decision: Decision,
+    acknowledged: &mut Acknowledged,
+) -> Result<(), Fault> {
+    let by = ActorId::new("ana").expect("a name");
+    let mut input = DecisionInput::new(pause.id(), decision.clone(), by);
+    input.seen = pause.call.as_ref().map(|call| call.digest);
+    match runtime.decide_pause(input).await {
+        Ok(_) => {
+            acknowledged.0.insert(pause.id(), decision);
+            Ok(())
+        }
+        // It was recorded before the cut, and is told to the one who asks again.
+        Err(RunError::Refused(Refusal::AlreadyDecided { .. } | Refusal::Expired { .. })) => Ok(()),
+        Err(RunError::Refused(refusal)) => panic!("a decision was refused: {refusal}"),
+        Err(RunError::Fault(fault)) => Err(fault),
+    }
+}

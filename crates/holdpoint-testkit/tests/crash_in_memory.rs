@@ -1,0 +1,113 @@
+//! Each scenario is cut at every store write, restarted and driven to the end, over the memory store.
+
+use std::sync::Arc;
+
+use holdpoint_core::ids::RunId;
+use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::memory::MemoryStore;
+use holdpoint_runtime::ports::clock::Clock;
+use holdpoint_runtime::ports::store::Store;
+use holdpoint_testkit::clock::TestClock;
+use holdpoint_testkit::crash::{Acknowledged, Attempt, Cut, CutStore, Scenario, World, check, play, scenarios};
+
+fn run_id() -> RunId {
+    "run_0198c0ffee007000800000000000beef".parse().unwrap()
+}
+
+fn clock() -> TestClock {
+    TestClock::at(Timestamp::from_millis(1_794_735_000_000))
+}
+
+fn memory(clock: &TestClock) -> Arc<dyn Store> {
+    let clock: Arc<dyn Clock> = clock.shared();
+    Arc::new(MemoryStore::new(clock))
+}
+
+/// Plays the scenario without a cut and says how many writes it took.
+async fn count_writes(scenario: &Scenario) -> u32 {
+    let (clock, world, mut acknowledged) = (clock(), World::in_memory(), Acknowledged::default());
+    let store = memory(&clock);
+    let counting = CutStore::counting(store.clone());
+    let attempt = play(scenario, run_id(), counting.clone(), &clock, &world, &mut acknowledged).await;
+    let Attempt::Finished(run) = attempt else { panic!("{}: cut off without a cut", scenario.name) };
+    check(scenario, "uncut", &run, &store, &world, &acknowledged).await;
+    counting.writes()
+}
+
+async fn cut_at(scenario: &Scenario, write: u32, cut: Cut, then: Option<(u32, Cut)>) {
+    let place = format!("cut {cut:?} at write {write}, then {then:?}");
+    let (clock, world, mut acknowledged) = (clock(), World::in_memory(), Acknowledged::default());
+    let store = memory(&clock);
+    let mut cuts = vec![(write, cut)];
+    cuts.extend(then);
+    for (write, cut) in cuts {
+        let cutting = CutStore::cutting(store.clone(), write, cut, Arc::new(|_| {}));
+        if let Attempt::Finished(run) = play(scenario, run_id(), cutting, &clock, &world, &mut acknowledged).await {
+            return check(scenario, &place, &run, &store, &world, &acknowledged).await;
+        }
+    }
+    let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
+    let Attempt::Finished(run) = attempt else { panic!("{place}: cut off after the restart") };
+    check(scenario, &place, &run, &store, &world, &acknowledged).await;
+}
+
+#[tokio::test]
+async fn no_single_cut_loses_a_decision_or_repeats_an_effect() {
+    let mut cells = 0;
+    for scenario in scenarios() {
+        let writes = count_writes(&scenario).await;
+        assert!(writes >= 2, "{} writes only {writes} times", scenario.name);
+        for write in 1..=writes {
+            for cut in Cut::ALL {
+                cut_at(&scenario, write, cut, None).await;
+                cells += 1;
+            }
+        }
+    }
+    println!("{cells} cells");
+}
+
+#[tokio::test]
+async fn no_second_cut_during_recovery_does_either() {
+    for scenario in scenarios() {
+        let writes = count_writes(&scenario).await;
+        for write in 1..=writes {
+            for second in 1..=3 {
+                for cut in Cut::ALL {
+                    cut_at(&scenario, write, Cut::After, Some((second, cut))).await;
+                    cut_at(&scenario, write, Cut::Before, Some((second, cut))).await;
+                }
+            }
+        }
+    }
+}
+
+/// A control that must fail: tools that may be repeated are counted as if they might not.
+#[tokio::test]
+#[should_panic(expected = "took effect 2 times")]
+async fn a_repeated_effect_would_be_seen() {
+    for mut scenario in scenarios().into_iter().filter(|scenario| scenario.repeats) {
+        let writes = count_writes(&scenario).await;
+        scenario.repeats = false;
+        for write in 1..=writes {
+            cut_at(&scenario, write, Cut::After, None).await;
+        }
+    }
+}
+
+/// A control that must fail: a confirmed decision that is not in the store.
+#[tokio::test]
+#[should_panic(expected = "a confirmed decision")]
+async fn a_lost_decision_would_be_seen() {
+    let scenario = &scenarios()[0];
+    let (clock, world, mut acknowledged) = (clock(), World::in_memory(), Acknowledged::default());
+    let store = memory(&clock);
+    let Attempt::Finished(run) = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await
+    else {
+        panic!("cut off without a cut")
+    };
+    for decision in acknowledged.0.values_mut() {
+        *decision = holdpoint_core::decision::Decision::Abandon;
+    }
+    check(scenario, "control", &run, &store, &world, &acknowledged).await;
+}
