@@ -2,5 +2,6 @@
 //! that loses power at a chosen write.
 
 pub mod clock;
+pub mod crash;
 pub mod conformance;
 pub mod power_loss;

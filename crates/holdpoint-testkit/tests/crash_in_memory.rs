@@ -90,7 +90,7 @@ async fn a_repeated_effect_would_be_seen() {
         let writes = count_writes(&scenario).await;
         scenario.repeats = false;
         for write in 1..=writes {
-            cut_at(&scenario, write, Cut::After, None).await;
+            cut_at(&scenario, write, Cut::Before, None).await;
         }
     }
 }

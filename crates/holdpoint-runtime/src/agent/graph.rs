@@ -122,8 +122,8 @@ impl AgentGraph {
             self.node(&agent.id)?;
         }
         run.frames().try_for_each(|(_, frame)| {
-            let node = self.node(&frame.agent.id)?;
-            frame.turn().map_or(Ok(()), |turn| node.check_turn(turn))
+            self.node(&frame.agent.id)?;
+            frame.turn().map_or(Ok(()), |turn| self.node(&turn.agent)?.check_turn(turn))
         })
     }
 

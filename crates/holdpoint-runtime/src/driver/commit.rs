@@ -86,6 +86,10 @@ impl Drive {
     fn written(&mut self, appended: Appended, is_last: bool, events: Arc<[RunEvent]>, at: Timestamp) {
         self.revision = appended.revision;
         self.pending = Pending::default();
+        self.started_here.extend(events.iter().filter_map(|event| match event {
+            RunEvent::CallStarted(started) => Some(started.call.clone()),
+            _ => None,
+        }));
         self.runtime.remember_definitions(&self.graph, &events);
         let settings = self.runtime.settings();
         self.lease = appended.epoch.filter(|_| !is_last).map(|epoch| Lease {
@@ -174,6 +178,20 @@ impl Drive {
             self.runtime.store().release(&lease).await?;
         }
         Ok(())
+    }
+
+    /// Who moves the run instead of us.
+    pub(super) async fn moved_elsewhere(&self) -> RunError {
+        let run = self.run_id();
+        let lease = match self.runtime.store().load(run, u64::MAX).await {
+            Ok(loaded) => loaded.and_then(|loaded| loaded.lease),
+            Err(fault) => return fault.into(),
+        };
+        let (owner, until) = match lease {
+            Some(lease) => (lease.owner, lease.until),
+            None => ("another process".to_owned(), self.runtime.store().now()),
+        };
+        Refusal::RunBusy { run, owner, until }.into()
     }
 
     /// Why we may not go on with this run.

@@ -26,7 +26,8 @@ pub(super) enum Objection {
 impl Drive {
     /// The tool behind a call and what it is told; `None` for hand-offs and tools that are gone.
     pub(super) fn tool_for(&self, path: &CallPath, call: &Call) -> Option<(Tool, ToolContext)> {
-        let agent = &self.run.frame(&path.frame())?.agent.id;
+        // A call stays with the agent that asked for it, whoever goes on in the frame.
+        let agent = &self.run.frame(&path.frame())?.turn()?.agent;
         let tool = self.graph.node(agent).ok()?.tools.get(&call.record.tool)?.tool.clone()?;
         let attempt = match call.state {
             CallState::Started => call.attempts,
@@ -97,7 +98,7 @@ impl Drive {
                 let check = AssertUnwindSafe((guardrail.check)(self.context.clone(), items.clone()));
                 results.push(text_result(&guardrail.name, GuardrailPhase::Input, check.catch_unwind().await.ok()));
             }
-            self.advance_if_welcome(Input::InputChecked { frame: path.clone(), results });
+            self.advance(Input::InputChecked { frame: path.clone(), results })?;
         }
         Ok(!frames.is_empty())
     }
@@ -112,7 +113,7 @@ impl Drive {
                 let check = AssertUnwindSafe((guardrail.check)(self.context.clone(), output.clone()));
                 results.push(text_result(&guardrail.name, GuardrailPhase::Output, check.catch_unwind().await.ok()));
             }
-            self.advance_if_welcome(Input::OutputChecked { frame: path.clone(), results });
+            self.advance(Input::OutputChecked { frame: path.clone(), results })?;
         }
         Ok(!frames.is_empty())
     }

@@ -53,6 +53,8 @@ pub(crate) struct Drive {
     under_way: JoinSet<Done>,
     models: BTreeSet<FramePath>,
     tools: BTreeSet<CallPath>,
+    /// Calls whose start this drive made durable, and which it has not run yet. Nobody else may run them.
+    started_here: BTreeSet<CallPath>,
     cancelled: CancellationToken,
     moving: Moving,
 }
@@ -124,6 +126,7 @@ impl Drive {
             under_way: JoinSet::new(),
             models: BTreeSet::new(),
             tools: BTreeSet::new(),
+            started_here: BTreeSet::new(),
             cancelled: CancellationToken::new(),
             moving,
         }
@@ -238,10 +241,15 @@ impl Drive {
     }
 
     /// Feeds the core something that may have been overtaken: a refusal then only means that it no longer matters.
-    fn advance_if_welcome(&mut self, input: Input) {
+    /// Says whether it was taken.
+    fn advance_if_welcome(&mut self, input: Input) -> bool {
         let name = input.name();
-        if let Err(error) = self.advance(input) {
-            tracing::debug!(run.id = %self.run.id(), %error, "{name} came too late");
+        match self.advance(input) {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::debug!(run.id = %self.run.id(), %error, "{name} came too late");
+                false
+            }
         }
     }
 

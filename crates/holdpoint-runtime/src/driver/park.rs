@@ -13,8 +13,13 @@ impl Drive {
             self.wind_up().await;
         }
         self.commit_and_release().await?;
-        // Somebody's decision may have come in between; then there is more to do.
-        Ok(!matches!(self.run.next_step(), Step::Work(_)))
+        match self.run.next_step() {
+            // Somebody's decision came in between: there is more to do.
+            Step::Work(_) => Ok(false),
+            // The calls that run are not ours: another process was faster, and goes on.
+            Step::AwaitCalls => Err(self.moved_elsewhere().await),
+            Step::AwaitDecisions { .. } | Step::Finished(_) => Ok(true),
+        }
     }
 
     /// Tells tools that the run is over, and takes what they still have to say.

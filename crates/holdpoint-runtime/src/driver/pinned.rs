@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use holdpoint_core::agent::AgentBrief;
-use holdpoint_core::ids::{AgentId, CallPath, FramePath, ToolName};
+use holdpoint_core::ids::{CallPath, FramePath, ToolName};
 use holdpoint_core::input::Input;
 use holdpoint_core::json::Digest;
 use holdpoint_core::refusal::Refusal;
@@ -60,7 +60,7 @@ impl Drive {
             self.run.frames().map(|(path, frame)| (path.clone(), frame.agent.clone())).collect();
         for (path, agent) in frames {
             let node = self.graph.node(&agent.id)?;
-            self.check_tools(&path, &agent.id, node)?;
+            self.check_tools(&path)?;
             let now = node.brief.clone();
             if now.digest == agent.digest {
                 continue;
@@ -75,14 +75,15 @@ impl Drive {
     }
 
     /// A pending call whose tool is gone or switched off must not be dropped silently.
-    fn check_tools(&self, path: &FramePath, agent: &AgentId, node: &Node) -> Result<(), Refusal> {
+    fn check_tools(&self, path: &FramePath) -> Result<(), Refusal> {
         let Some(turn) = self.run.frame(path).and_then(|frame| frame.turn()) else { return Ok(()) };
+        let node = self.graph.node(&turn.agent)?;
         node.check_turn(turn)?;
         for call in turn.calls.iter().filter(|call| call.outcome().is_none()) {
             let tool = node.tools.get(&call.record.tool).and_then(|bound| bound.tool.as_ref());
             let is_enabled = tool.and_then(|tool| tool.0.is_enabled.as_ref());
             if !is_enabled.is_none_or(|is_enabled| is_enabled(&self.context)) {
-                return Err(Refusal::ToolMissing { agent: agent.clone(), tool: call.record.tool.to_string() });
+                return Err(Refusal::ToolMissing { agent: turn.agent.clone(), tool: call.record.tool.to_string() });
             }
         }
         Ok(())

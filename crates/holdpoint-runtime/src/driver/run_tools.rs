@@ -86,12 +86,12 @@ impl Drive {
         }
     }
 
-    /// Runs a call whose start is durable.
+    /// Runs a call whose start is durable, and was made durable here: another process may have been faster.
     fn spawn(&mut self, path: CallPath) {
-        let Some(call) = self.run.call(&path) else { return };
-        if call.state != CallState::Started || self.tools.contains(&path) {
+        if !self.started_here.remove(&path) {
             return;
         }
+        let Some(call) = self.run.call(&path).filter(|call| call.state == CallState::Started) else { return };
         let arguments = call.arguments.clone();
         let Some((tool, context)) = self.tool_for(&path, call) else { return };
         self.tools.insert(path.clone());

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::driver::Drive;
 use crate::driver::guard::Objection;
-use crate::fault::RunError;
+use crate::fault::{Fault, RunError};
 use crate::ports::tool::{Approval, AutoDecision, Predicate, Tool, ToolContext};
 use crate::settings::Denial;
 
@@ -27,11 +27,17 @@ impl Drive {
         let stored = self.runtime.session_rules(&self.run, now).await?;
         let screenings = join_all(calls.iter().map(|call| self.screen(call, &stored, now))).await;
         // A rule may have a limited number of uses: calls are stamped one after the other, and each looks again.
+        let mut moved = false;
         for screening in screenings.into_iter().flatten() {
             let screening = self.still_ruled(screening, &stored, now).await;
-            self.advance_if_welcome(Input::Screened(vec![screening]));
+            moved |= self.advance_if_welcome(Input::Screened(vec![screening]));
         }
-        Ok(true)
+        self.must_move(moved)
+    }
+
+    /// Work that was done and changed nothing would be done for ever.
+    fn must_move(&self, moved: bool) -> Result<bool, RunError> {
+        if moved { Ok(true) } else { Err(Fault::Contended { run: self.run.id() }.into()) }
     }
 
     async fn screen(&self, path: &CallPath, stored: &[StandingRule], now: Timestamp) -> Option<Screening> {
@@ -120,32 +126,36 @@ impl Drive {
         self.runtime.settings().pause_deadline.map(|deadline| now.after(deadline))
     }
 
-    /// Words for denials that came without any: the formatter's, or the default.
+    /// Words for denials that came without any: those of a rule that says the same, the formatter's, or the default.
     pub(super) async fn word_denials(&mut self, calls: &[CallPath]) -> Result<bool, RunError> {
         if calls.is_empty() {
             return Ok(false);
         }
+        let now = self.runtime.store().now();
+        let stored = self.runtime.session_rules(&self.run, now).await?;
         let mut words = Vec::with_capacity(calls.len());
         for path in calls {
-            let text = match self.run.call(path).map(|call| &call.record.kind) {
+            let of_rule = self.run.rule_words(path, &stored, now);
+            let text = match (of_rule, self.run.call(path).map(|call| &call.record.kind)) {
+                (Some(text), _) => text,
                 // An MCP server is told a reason only when somebody gave one.
-                Some(ToolKind::Mcp { .. }) => String::new(),
-                _ => self.word(path).await,
+                (None, Some(ToolKind::Mcp { .. })) => String::new(),
+                (None, _) => self.word(path).await,
             };
             words.push((path.clone(), text));
         }
-        self.advance_if_welcome(Input::Worded(words));
-        Ok(true)
+        let moved = self.advance_if_welcome(Input::Worded(words));
+        self.must_move(moved)
     }
 
     async fn word(&self, path: &CallPath) -> String {
         let default = DENIED_TEXT.to_owned();
         let formatter = self.options.denial_formatter.as_ref().or(self.runtime.settings().denial_formatter.as_ref());
         let (Some(formatter), Some(call)) = (formatter, self.run.call(path)) else { return default };
-        let Some(frame) = self.run.frame(&path.frame()) else { return default };
+        let Some(turn) = self.run.frame(&path.frame()).and_then(|frame| frame.turn()) else { return default };
         let denial = Denial {
             run: self.run.id(),
-            agent: frame.agent.id.clone(),
+            agent: turn.agent.clone(),
             tool: call.record.tool.clone(),
             call_id: call.record.call_id.clone(),
             default: default.clone(),

@@ -56,7 +56,12 @@ impl Runtime {
             return Ok(());
         };
         let refuse = |problem| Refusal::InvalidArguments { pause: id, problem };
-        let definition = stored_definition(self.store().as_ref(), &frame.agent.digest).await?;
+        // Where another agent was set to go on, the definition of the one that asked is not at hand here.
+        let is_asker = frame.turn().is_some_and(|turn| turn.agent == frame.agent.id);
+        let definition = match is_asker {
+            true => stored_definition(self.store().as_ref(), &frame.agent.digest).await?,
+            false => None,
+        };
         let Some(tool) = definition.as_ref().and_then(|definition| definition.tool(&call.record.tool)) else {
             return Err(refuse("the tool's schema is not known, so the arguments cannot be checked".to_owned()).into());
         };
