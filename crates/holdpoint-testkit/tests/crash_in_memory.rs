@@ -106,7 +106,7 @@ async fn a_lost_decision_would_be_seen() {
     else {
         panic!("cut off without a cut")
     };
-    for decision in acknowledged.0.values_mut() {
+    for decision in acknowledged.decisions.values_mut() {
         *decision = holdpoint_core::decision::Decision::Abandon;
     }
     check(scenario, "control", &run, &store, &world, &acknowledged).await;

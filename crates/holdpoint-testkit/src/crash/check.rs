@@ -30,7 +30,7 @@ pub async fn check(
         Some(RunEnd::Done(output)) => assert_eq!(output.to_text(), scenario.output, "{place}: the output"),
         end => panic!("{place}: the run ended as {end:?}"),
     }
-    for (pause, decision) in &acknowledged.0 {
+    for (pause, decision) in &acknowledged.decisions {
         match &run.pause(*pause).expect("an acknowledged pause is there").state {
             PauseState::Decided(decided) => assert_eq!(&decided.decision, decision, "{place}: a confirmed decision"),
             state => panic!("{place}: a confirmed decision became {state:?}"),

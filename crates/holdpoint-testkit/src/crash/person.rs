@@ -1,6 +1,9 @@
 //! The person of a scenario: answers what is asked, truthfully about what happened, and remembers what was confirmed.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use holdpoint_core::Refusal;
 use holdpoint_core::decision::{Decision, DecisionInput};
@@ -15,7 +18,33 @@ use crate::crash::{Scenario, World};
 
 /// Decisions that were confirmed to the person. None of them may be lost.
 #[derive(Debug, Clone, Default)]
-pub struct Acknowledged(pub BTreeMap<PauseId, Decision>);
+pub struct Acknowledged {
+    /// What was confirmed.
+    pub decisions: BTreeMap<PauseId, Decision>,
+    file: Option<PathBuf>,
+}
+
+impl Acknowledged {
+    /// Decisions in a file that outlives the process in which they were confirmed.
+    ///
+    /// # Panics
+    /// The file holds something else.
+    pub fn in_file(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let read = |line: &str| serde_json::from_str::<(PauseId, Decision)>(line).expect("a confirmed decision");
+        Self { decisions: text.lines().map(read).collect(), file: Some(path.to_owned()) }
+    }
+
+    fn confirm(&mut self, pause: PauseId, decision: Decision) {
+        if let Some(path) = &self.file {
+            let line = serde_json::to_string(&(pause, &decision)).expect("a decision has a JSON form");
+            let file = OpenOptions::new().create(true).append(true).open(path);
+            let mut file = file.expect("the file of confirmed decisions opens");
+            file.write_all(format!("{line}\n").as_bytes()).expect("the file of confirmed decisions takes a line");
+        }
+        self.decisions.insert(pause, decision);
+    }
+}
 
 /// Answers every open pause once; a pause that the scenario leaves unanswered runs out.
 pub(super) async fn answer(
@@ -66,7 +95,7 @@ async fn decide(
     input.seen = pause.call.as_ref().map(|call| call.digest);
     match runtime.decide_pause(input).await {
         Ok(_) => {
-            acknowledged.0.insert(pause.id(), decision);
+            acknowledged.confirm(pause.id(), decision);
             Ok(())
         }
         // It was recorded before the cut, and is told to the one who asks again.

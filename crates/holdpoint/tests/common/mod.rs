@@ -1,6 +1,8 @@
 //! What the library's tests share: small agents, counted tools, a test clock where time matters.
 #![allow(dead_code)] // Each test file uses its own part.
 
+pub mod journal;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -60,4 +62,15 @@ pub fn text_of(outcome: &RunOutcome) -> String {
 
 pub fn arguments(outcome: &RunOutcome, index: usize) -> Value {
     outcome.pauses()[index].call.as_ref().unwrap().arguments.to_value()
+}
+
+/// What became of each call as a model is told it: the provider's id, the text, whether it is an error.
+pub fn told(items: &[Arc<holdpoint::Item>]) -> Vec<(String, String, bool)> {
+    let results = items.iter().filter_map(|item| match &**item {
+        holdpoint::Item::ToolResult { call_id, output, is_error, .. } => {
+            Some((call_id.clone(), output.to_text(), *is_error))
+        }
+        _ => None,
+    });
+    results.collect()
 }
