@@ -20,7 +20,7 @@ pub struct Settings {
     pub outcome_grace: Duration,
     /// How long a run that was cancelled waits for its tools.
     pub cancel_grace: Duration,
-    /// How many tools of a run may run at once.
+    /// How many tools of a run may run at once; at least one always may.
     pub tools_parallel_max: usize,
     /// How many earlier runs of a session a model is shown.
     pub history_runs_max: usize,

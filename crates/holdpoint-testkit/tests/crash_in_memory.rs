@@ -1,14 +1,13 @@
-//! Each scenario is cut at every store write, restarted and driven to the end, over the memory store.
+//! Each scenario is cut at every store write, restarted and driven to the end, over memory that loses power.
 
 use std::sync::Arc;
 
 use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
-use holdpoint_runtime::memory::MemoryStore;
-use holdpoint_runtime::ports::clock::Clock;
 use holdpoint_runtime::ports::store::Store;
 use holdpoint_testkit::clock::TestClock;
-use holdpoint_testkit::crash::{Acknowledged, Attempt, Cut, CutStore, Scenario, World, check, play, scenarios};
+use holdpoint_testkit::crash::{Acknowledged, Attempt, Cut, Scenario, World, check, play, scenarios};
+use holdpoint_testkit::power_loss::PowerLoss;
 
 fn run_id() -> RunId {
     "run_0198c0ffee007000800000000000beef".parse().unwrap()
@@ -18,37 +17,31 @@ fn clock() -> TestClock {
     TestClock::at(Timestamp::from_millis(1_794_735_000_000))
 }
 
-fn memory(clock: &TestClock) -> Arc<dyn Store> {
-    let clock: Arc<dyn Clock> = clock.shared();
-    Arc::new(MemoryStore::new(clock))
-}
-
 /// Plays the scenario without a cut and says how many writes it took.
-async fn count_writes(scenario: &Scenario) -> u32 {
+async fn count_writes(scenario: &Scenario) -> u64 {
     let (clock, world, mut acknowledged) = (clock(), World::in_memory(), Acknowledged::default());
-    let store = memory(&clock);
-    let counting = CutStore::counting(store.clone());
-    let attempt = play(scenario, run_id(), counting.clone(), &clock, &world, &mut acknowledged).await;
+    let power = Arc::new(PowerLoss::new(clock.shared()));
+    let store: Arc<dyn Store> = power.clone();
+    let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
     let Attempt::Finished(run) = attempt else { panic!("{}: cut off without a cut", scenario.name) };
     check(scenario, "uncut", &run, &store, &world, &acknowledged).await;
-    counting.writes()
+    power.writes()
 }
 
-async fn cut_at(scenario: &Scenario, write: u32, cut: Cut, then: Option<(u32, Cut)>) {
-    let place = format!("cut {cut:?} at write {write}, then {then:?}");
+/// Cuts the power as planned, once in each process; what is left goes on to the end.
+async fn cut_at(scenario: &Scenario, cuts: &[(u64, Cut)]) {
+    let place = format!("cut at {cuts:?}");
     let (clock, world, mut acknowledged) = (clock(), World::in_memory(), Acknowledged::default());
-    let store = memory(&clock);
-    let mut cuts = vec![(write, cut)];
-    cuts.extend(then);
-    for (write, cut) in cuts {
-        let cutting = CutStore::cutting(store.clone(), write, cut, Arc::new(|_| {}));
-        if let Attempt::Finished(run) = play(scenario, run_id(), cutting, &clock, &world, &mut acknowledged).await {
-            return check(scenario, &place, &run, &store, &world, &acknowledged).await;
+    let mut power = Arc::new(PowerLoss::new(clock.shared()));
+    for next in cuts.iter().map(Some).chain([None]) {
+        next.into_iter().for_each(|(write, cut)| power.cut_at(*write, *cut));
+        let store: Arc<dyn Store> = power.clone();
+        match play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await {
+            Attempt::Finished(run) => return check(scenario, &place, &run, &store, &world, &acknowledged).await,
+            Attempt::CutOff => power = Arc::new(power.restart()),
         }
     }
-    let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
-    let Attempt::Finished(run) = attempt else { panic!("{place}: cut off after the restart") };
-    check(scenario, &place, &run, &store, &world, &acknowledged).await;
+    panic!("{place}: cut off after the last cut");
 }
 
 #[tokio::test]
@@ -59,7 +52,7 @@ async fn no_single_cut_loses_a_decision_or_repeats_an_effect() {
         assert!(writes >= 2, "{} writes only {writes} times", scenario.name);
         for write in 1..=writes {
             for cut in Cut::ALL {
-                cut_at(&scenario, write, cut, None).await;
+                cut_at(&scenario, &[(write, cut)]).await;
                 cells += 1;
             }
         }
@@ -74,8 +67,8 @@ async fn no_second_cut_during_recovery_does_either() {
         for write in 1..=writes {
             for second in 1..=3 {
                 for cut in Cut::ALL {
-                    cut_at(&scenario, write, Cut::After, Some((second, cut))).await;
-                    cut_at(&scenario, write, Cut::Before, Some((second, cut))).await;
+                    cut_at(&scenario, &[(write, Cut::After), (second, cut)]).await;
+                    cut_at(&scenario, &[(write, Cut::Torn), (second, cut)]).await;
                 }
             }
         }
@@ -90,7 +83,7 @@ async fn a_repeated_effect_would_be_seen() {
         let writes = count_writes(&scenario).await;
         scenario.repeats = false;
         for write in 1..=writes {
-            cut_at(&scenario, write, Cut::Before, None).await;
+            cut_at(&scenario, &[(write, Cut::Before)]).await;
         }
     }
 }
@@ -101,7 +94,7 @@ async fn a_repeated_effect_would_be_seen() {
 async fn a_lost_decision_would_be_seen() {
     let scenario = &scenarios()[0];
     let (clock, world, mut acknowledged) = (clock(), World::in_memory(), Acknowledged::default());
-    let store = memory(&clock);
+    let store: Arc<dyn Store> = Arc::new(PowerLoss::new(clock.shared()));
     let Attempt::Finished(run) = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await
     else {
         panic!("cut off without a cut")

@@ -90,3 +90,19 @@ async fn nested_agents_pause_at_the_root() {
     assert_eq!(text_of(&done), "outer done");
     assert_eq!(effects.count(), 1);
 }
+
+#[tokio::test]
+async fn the_models_own_words_can_ask_for_a_confirmation() {
+    let agent = Agent::builder("Careful")
+        .confirm_when(|text| text.contains("Shall I").then(|| "it asks".to_owned()))
+        .build()
+        .unwrap();
+    let model = ScriptedModel::new([Reply::text("Shall I go on?"), Reply::text("Went on.")]);
+    let runner = Runner::in_memory(model);
+    let outcome = runner.run(&agent, "do it").await.unwrap();
+    let pause = &outcome.pauses()[0];
+    assert_eq!(pause.pause.kind, PauseKind::Confirmation);
+    assert_eq!(pause.pause.reason.as_deref(), Some("it asks"));
+    runner.approve(pause).await.unwrap();
+    assert_eq!(text_of(&runner.resume(&agent, outcome.run_id()).await.unwrap()), "Went on.");
+}

@@ -127,6 +127,11 @@ impl AgentGraph {
         })
     }
 
+    /// What the agent at this place is called. Several may share a name; a place is only one's.
+    pub fn name_of(&self, id: &AgentId) -> Option<&str> {
+        self.nodes.get(id).map(|node| node.agent.name())
+    }
+
     pub(crate) fn definitions(&self) -> impl Iterator<Item = (Digest, Arc<[u8]>)> {
         self.nodes.values().map(|node| (node.brief.digest, node.definition_bytes.clone()))
     }

@@ -33,10 +33,14 @@ pub(crate) struct AgentParts {
     pub(crate) tools: Vec<Tool>,
     pub(crate) handoffs: RwLock<Vec<Handoff>>,
     pub(crate) finish: FinishRule,
+    pub(crate) confirm_when: Option<ConfirmWhen>,
     pub(crate) input_guardrails: Vec<InputGuardrail>,
     pub(crate) output_guardrails: Vec<OutputGuardrail>,
     graph: Mutex<Option<(u64, Arc<AgentGraph>)>>,
 }
+
+/// Reads a model's words and says why they ask a person to confirm, if they do.
+pub(crate) type ConfirmWhen = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Another agent that may take over the conversation.
 #[derive(Clone)]
@@ -61,6 +65,7 @@ impl Agent {
             tools: Vec::new(),
             handoffs: Vec::new(),
             finish: FinishRule::ModelText,
+            confirm_when: None,
             input_guardrails: Vec::new(),
             output_guardrails: Vec::new(),
             problems: Vec::new(),
@@ -169,6 +174,7 @@ pub struct AgentBuilder {
     tools: Vec<Tool>,
     handoffs: Vec<Handoff>,
     finish: FinishRule,
+    confirm_when: Option<ConfirmWhen>,
     input_guardrails: Vec<InputGuardrail>,
     output_guardrails: Vec<OutputGuardrail>,
     problems: Vec<String>,
@@ -249,6 +255,14 @@ impl AgentBuilder {
         self
     }
 
+    /// Pauses when the model's own words ask a person to confirm: `ask` reads them and gives the reason. A courtesy to
+    /// people, never a gate for tools, which have approvals of their own.
+    #[must_use]
+    pub fn confirm_when(mut self, ask: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
+        self.confirm_when = Some(Arc::new(ask));
+        self
+    }
+
     /// Looks at its input.
     #[must_use]
     pub fn input_guardrail(mut self, guardrail: InputGuardrail) -> Self {
@@ -290,6 +304,7 @@ impl AgentBuilder {
             tools: self.tools,
             handoffs: RwLock::new(self.handoffs),
             finish: self.finish,
+            confirm_when: self.confirm_when,
             input_guardrails: self.input_guardrails,
             output_guardrails: self.output_guardrails,
             graph: Mutex::new(None),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_core::ids::{FramePath, ToolName};
-use holdpoint_core::input::{Input, ReplyInput};
+use holdpoint_core::input::{Confirmation, Input, ReplyInput};
 use holdpoint_core::json::{CanonicalJson, JsonProblem};
 use holdpoint_core::message::Item;
 use holdpoint_core::refusal::Refusal;
@@ -83,10 +83,20 @@ impl Drive {
 
     pub(super) fn read_reply(&mut self, frame: FramePath, admitted: u32, reply: ModelReply) -> Result<(), RunError> {
         let calls = reply.calls.into_iter().map(|call| self.resolve(&frame, call)).collect::<Result<_, _>>()?;
-        let asks_confirmation = None;
+        let asks_confirmation = self.confirmation(&frame, reply.text.as_deref());
         let input = ReplyInput { frame, admitted, text: reply.text, calls, asks_confirmation, usage: reply.usage };
         self.advance_if_welcome(Input::ModelReply(input));
         Ok(())
+    }
+
+    /// Whether the model's own words ask a person to confirm. A reader that panics asks, to be on the safe side.
+    fn confirmation(&self, frame: &FramePath, text: Option<&str>) -> Option<Confirmation> {
+        let agent = &self.run.frame(frame)?.agent.id;
+        let ask = self.graph.node(agent).ok()?.agent.parts().confirm_when.clone()?;
+        let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ask(text?)));
+        let reason = asked.unwrap_or_else(|_| Some("the reader of confirmations failed".to_owned()))?;
+        let expires_at = self.deadline(self.runtime.store().now());
+        Some(Confirmation { reason: Some(reason), expires_at })
     }
 
     /// What the model's call means here; a call that cannot run says why.

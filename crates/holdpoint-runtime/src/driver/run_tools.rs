@@ -19,7 +19,8 @@ use crate::ports::tool::{Tool, ToolContext};
 impl Drive {
     /// Starts what may run; says whether the run moved on.
     pub(super) async fn start_tools(&mut self, calls: &[CallPath]) -> Result<bool, RunError> {
-        let room = self.runtime.settings().tools_parallel_max.saturating_sub(self.tools.len());
+        // With no room at all the run could never go on.
+        let room = self.runtime.settings().tools_parallel_max.max(1).saturating_sub(self.tools.len());
         let ready: Vec<CallPath> = self.in_turn(calls).into_iter().take(room).collect();
         if ready.is_empty() {
             return Ok(false);

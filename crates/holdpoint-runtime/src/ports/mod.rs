@@ -1,8 +1,7 @@
-//! What the runtime stands on: clock, ids, model, tool, store, notifier. It knows these shapes and no vendor.
+//! What the runtime stands on: clock, ids, model, tool, store. It knows these shapes and no vendor.
 
 pub mod clock;
 pub mod ids;
 pub mod model;
-pub mod notifier;
 pub mod store;
 pub mod tool;

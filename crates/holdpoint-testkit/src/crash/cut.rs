@@ -1,4 +1,4 @@
-//! A store that is cut off at its n-th write: before it, after it, or in the middle of it.
+//! A store of any kind that is cut off at its n-th write, where a real process ends.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::Arc;
@@ -14,21 +14,7 @@ use holdpoint_runtime::ports::store::{
     StoreFaultKind, StoredRule,
 };
 
-/// Where a write is cut.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cut {
-    /// Nothing is written, and the process is gone.
-    Before,
-    /// It is written, but the process is gone before it hears of it.
-    After,
-    /// The process is gone while it is being written: it is there whole, or not at all.
-    Torn,
-}
-
-impl Cut {
-    /// All of them.
-    pub const ALL: [Cut; 3] = [Cut::Before, Cut::After, Cut::Torn];
-}
+use crate::power_loss::Cut;
 
 /// What happens at the cut, besides the store's silence: a real process ends here.
 pub type OnCut = Arc<dyn Fn(Cut) + Send + Sync>;

@@ -25,7 +25,8 @@ use holdpoint_runtime::{DriveOptions, RunError, Runtime};
 use crate::clock::TestClock;
 
 pub use check::check;
-pub use cut::{Cut, CutStore, OnCut};
+pub use crate::power_loss::Cut;
+pub use cut::{CutStore, OnCut};
 pub use person::Acknowledged;
 pub use scenario::{Scenario, scenarios};
 pub use world::World;
