@@ -11,7 +11,7 @@ use crate::policy::NewRule;
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Decision {
     /// Run it as shown.
     Approve,

@@ -327,7 +327,7 @@ pub struct AgentSet {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RunEnd {
     /// With an output.
     Done(Content),

@@ -392,7 +392,9 @@ impl FromStr for CallPath {
 
 fn place(text: &str) -> Option<Place> {
     let (turn, index) = text.split_once('.')?;
-    Some(Place { turn: turn.parse().ok().filter(|turn| *turn > 0)?, index: index.parse().ok()? })
+    let place = Place { turn: turn.parse().ok().filter(|turn| *turn > 0)?, index: index.parse().ok()? };
+    let one_spelling = |text: &str| text == "0" || !text.starts_with(['0', '+']);
+    (one_spelling(turn) && one_spelling(index)).then_some(place)
 }
 
 serde_as_text!(CallPath);
@@ -458,7 +460,7 @@ mod tests {
         assert_eq!(inner.frame(), outer);
         assert!(inner.is_within(&outer));
         assert!(!outer.is_within(&inner));
-        for text in ["1", "0.1", "1.0/", "a.b", "1.0//1.0"] {
+        for text in ["1", "0.1", "1.0/", "a.b", "1.0//1.0", "01.0", "1.00", "1.+0", "+1.0"] {
             assert!(text.parse::<CallPath>().is_err(), "{text}");
         }
     }

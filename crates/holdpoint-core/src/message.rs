@@ -51,7 +51,7 @@ impl From<String> for Content {
 
 /// One part of a content that is not only text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Part {
     /// Plain text.
     Text(String),
@@ -144,7 +144,7 @@ pub struct AskedCall {
 
 /// What model calls cost.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct Usage {
     /// Model calls.
     #[serde(skip_serializing_if = "is_zero")]

@@ -256,7 +256,7 @@ pub mod reply {
     pub const CALL_ID_REUSED: &str = "call_id_reused";
     /// More calls than a reply may have.
     pub const TOO_MANY_CALLS: &str = "too_many_calls";
-    /// The arguments were larger than a call's may be.
+    /// The words and arguments together were larger than a reply's may be.
     pub const REPLY_TOO_LARGE: &str = "reply_too_large";
 }
 

@@ -36,7 +36,7 @@ impl Effect {
 
 /// How a tool is reached, which decides how its denial reads and which rules speak of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToolKind {
     /// A function with a JSON schema.
     #[default]
@@ -70,6 +70,16 @@ pub enum ToolKind {
 }
 
 impl ToolKind {
+    /// The agent that a call of this kind leads to.
+    pub fn agent(&self) -> Option<&AgentBrief> {
+        match self {
+            Self::Agent { agent, .. } | Self::Handoff { to: agent } => Some(agent),
+            Self::Function | Self::Shell | Self::ApplyPatch | Self::Computer | Self::Mcp { .. } | Self::Question => {
+                None
+            }
+        }
+    }
+
     fn is_default(&self) -> bool {
         *self == Self::Function
     }
@@ -88,7 +98,7 @@ pub struct ToolRef {
 
 /// A family of tools whose names are of one list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum ToolClass {
     /// Functions and agents used as tools.
     #[default]

@@ -45,7 +45,7 @@ pub use runner::{Runner, RunnerBuilder};
 pub use state::{ContextStrategy, Include, RunState, StateKey};
 pub use stream::{RunStream, StreamEvent};
 
-// pub use holdpoint_macros::tool;
+pub use holdpoint_macros::tool;
 
 pub use holdpoint_core::agent::FinishRule;
 pub use holdpoint_core::decision::{Answers, Decision, DecisionInput};
@@ -80,8 +80,8 @@ pub use holdpoint_runtime::ports::store::{
     self, AppendError, Durability, PauseFilter, PauseRow, PauseStatus, Store, StoreFault, StoreFaultKind, StoredRule,
 };
 pub use holdpoint_runtime::ports::tool::{
-    Approval, AutoDecider, AutoDecision, IntoContent, IntoHold, IntoResult, Json, RunTool, Tool, ToolBuilder,
-    ToolContext, ToolFailure, ToolProblems, ToolShape,
+    Approval, AutoDecider, AutoDecision, IntoContent, IntoHold, IntoResult, Json, Predicate, RunTool, Tool,
+    ToolBuilder, ToolContext, ToolFailure, ToolProblems, ToolShape,
 };
 pub use holdpoint_runtime::settings::{Denial, DenialFormatter, DriftPolicy, Settings};
 pub use holdpoint_runtime::use_cases::{Decided, PausePage, PauseSummary, StartRun, WatchItem, WatchSession};
@@ -102,4 +102,24 @@ pub mod __private {
     pub use holdpoint_runtime::ports::tool::{IntoResult, Tool, ToolContext};
     pub use schemars;
     pub use serde;
+}
+
+// The programs on these pages are compiled and run like the examples in the code.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../../docs/concepts/decisions-and-rules.md")]
+    mod decisions_and_rules {}
+    #[doc = include_str!("../../../docs/concepts/guardrails.md")]
+    mod guardrails {}
+    #[doc = include_str!("../../../docs/concepts/state-documents.md")]
+    mod state_documents {}
+    #[cfg(feature = "sqlite")]
+    #[doc = include_str!("../../../docs/guides/first-approval.md")]
+    mod first_approval {}
+    #[doc = include_str!("../../../docs/guides/long-waits.md")]
+    mod long_waits {}
+    #[doc = include_str!("../../../docs/guides/testing-your-agent.md")]
+    mod testing_your_agent {}
 }

@@ -1,5 +1,7 @@
 //! Group A: what decisions and standing rules speak of, and which of them counts.
 
+#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
+
 mod common;
 
 use common::journal::*;
@@ -238,8 +240,7 @@ async fn a_merged_context_keeps_the_decisions_and_takes_more() {
     desk.runner.approve(first).by("ana").await.unwrap();
     let json = saved(&desk.runner, &desk.agent, &paused).await;
     let given = Context::new(&json!({"user": "eva"})).unwrap();
-    let mut state =
-        RunState::from_json_with_context(&desk.agent, &json, given, ContextStrategy::Merge).unwrap();
+    let mut state = RunState::from_json_with_context(&desk.agent, &json, given, ContextStrategy::Merge).unwrap();
     state.deny_with(second, "not b").unwrap();
     let kept = state.all_pauses()[0].clone();
     assert!(matches!(&kept.state, PauseState::Decided(by) if by.by.as_str() == "ana"), "{kept:?}");

@@ -1,5 +1,7 @@
 //! Group D: the gate in front of function tools. Policy, guardrails, and what the model is told of a denial.
 
+#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
+
 mod common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -131,10 +133,8 @@ async fn an_inner_agents_pauses_stand_in_one_list_with_the_outer_ones() {
 async fn one_call_id_in_two_agents_opens_two_pauses() {
     let effects = Effects::default();
     let [left, right] = ["Left", "Right"].map(|name| agent(name, [gated(&effects)]));
-    let outer = agent(
-        "Outer",
-        [left.as_tool("left", "L.").build().unwrap(), right.as_tool("right", "R.").build().unwrap()],
-    );
+    let outer =
+        agent("Outer", [left.as_tool("left", "L.").build().unwrap(), right.as_tool("right", "R.").build().unwrap()]);
     let same = || [Reply::empty().and_call_as("same", "delete", json!({"path": "a"})), Reply::text("done")];
     let model = once(Reply::calls([("left", json!({"input": "x"})), ("right", json!({"input": "x"}))]))
         .for_agent("left", same())
@@ -337,8 +337,11 @@ async fn nothing_can_be_denied_or_approved_about_a_call_that_cannot_run() {
         .build()
         .unwrap();
     let agent = agent("Ops", [tool]);
-    let model =
-        once(Reply::empty().and_proposed(raw("bad", "delete", "{")).and_call_as("good", "delete", json!({"path": "a"})));
+    let model = once(Reply::empty().and_proposed(raw("bad", "delete", "{")).and_call_as(
+        "good",
+        "delete",
+        json!({"path": "a"}),
+    ));
     let runner = Runner::in_memory(model.clone());
     let outcome = runner.run(&agent, USER).await.unwrap();
     let [pause] = outcome.pauses() else { panic!("only the readable call is asked about: {outcome:?}") };
@@ -424,8 +427,7 @@ async fn a_predicate_that_fails_holds_the_call_and_says_why() {
 /// reached another way still asks.
 async fn twin_asks(first: ToolShape, second: ToolShape, decision: Decision) -> (bool, u32) {
     let effects = Effects::default();
-    let tool =
-        |shape: ToolShape| counted("look", &effects).shape(shape).needs_approval(true).build().unwrap();
+    let tool = |shape: ToolShape| counted("look", &effects).shape(shape).needs_approval(true).build().unwrap();
     let other = agent("Other", [tool(second)]);
     let root = Agent::builder("Root").tool(tool(first)).handoff(&other).build().unwrap();
     let runner = Runner::in_memory(ScriptedModel::new([
@@ -573,10 +575,13 @@ async fn what_is_said_of_a_call_that_did_not_run_is_text_also_where_the_tool_giv
 }
 
 /// The output of an agent that ends with its first tool outcome, whose only call is denied.
-async fn output_of_denial(of_runner: Option<&'static str>, of_run: Option<&'static str>, words: Option<&str>) -> String {
+async fn output_of_denial(
+    of_runner: Option<&'static str>,
+    of_run: Option<&'static str>,
+    words: Option<&str>,
+) -> String {
     let effects = Effects::default();
-    let agent =
-        Agent::builder("Ops").tool(gated(&effects)).finish(FinishRule::FirstToolResult).build().unwrap();
+    let agent = Agent::builder("Ops").tool(gated(&effects)).finish(FinishRule::FirstToolResult).build().unwrap();
     let model = ScriptedModel::new([delete_a()]);
     let builder = Runner::builder().model(Arc::new(model.clone()));
     let runner = of_runner.map(says).into_iter().fold(builder, RunnerBuilder::denial_formatter).build();
@@ -702,6 +707,30 @@ async fn a_guardrails_objection_before_the_pause_is_told_and_nobody_is_asked() {
     assert_eq!(runner.read(outcome.run_id()).await.unwrap().pauses(), []);
 }
 
+// Found on the way: a rule that approves was not followed by a guardrail that looks before the pause and only there.
+#[tokio::test]
+async fn a_standing_approval_passes_over_no_guardrail() {
+    for phase in [GuardrailPhase::BeforePause, GuardrailPhase::BeforeRun] {
+        let (effects, looks) = (Effects::default(), Effects::default());
+        let counts = looks.clone();
+        let rail = ToolGuardrail::new("limit", move |_, arguments: CanonicalJson| {
+            counts.happen();
+            let is_much = arguments.to_value()["amount"] == 1_000_000;
+            async move { if is_much { reject() } else { CallVerdict::Pass } }
+        });
+        let tool = gated(&effects).rebuild().guardrail(rail.phases(&[phase])).build().unwrap();
+        let agent = agent("Ops", [tool]);
+        let pay = |amount: u32| Reply::call("delete", json!({ "amount": amount }));
+        let model = ScriptedModel::new([pay(11), pay(1_000_000), pay(12), Reply::text("done")]);
+        let runner = Runner::in_memory(model.clone());
+        let outcome = runner.run(&agent, USER).await.unwrap();
+        runner.approve(&outcome.pauses()[0]).always(Always::in_run()).await.unwrap();
+        let done = runner.resume(&agent, outcome.run_id()).await.unwrap();
+        assert_eq!((text_of(&done).as_str(), effects.count(), looks.count()), ("done", 2, 3), "{phase:?}");
+        assert_eq!(told(&model.requests()[3].items)[1].1, "too much", "{phase:?}");
+    }
+}
+
 #[tokio::test]
 async fn guardrails_are_not_asked_about_an_approved_call_of_a_cancelled_run() {
     let (effects, looks) = (Effects::default(), Effects::default());
@@ -745,8 +774,7 @@ async fn sibling_and_denial(
 ) -> Vec<(String, String, bool)> {
     let effects = Effects::default();
     let agent = agent("Ops", [gated(&effects), boom.build().unwrap()]);
-    let model =
-        once(Reply::empty().and_call_as("held", "delete", json!({})).and_call_as("boom", "boom", json!({})));
+    let model = once(Reply::empty().and_call_as("held", "delete", json!({})).and_call_as("boom", "boom", json!({})));
     let runner = Runner::in_memory(model.clone());
     let outcome = runner.run(&agent, USER).await.unwrap();
     for pause in outcome.pauses() {
@@ -783,7 +811,8 @@ async fn an_approved_call_runs_although_a_sibling_failed_meanwhile() {
 async fn a_guardrails_objection_before_the_pause_stands_beside_a_failing_sibling() {
     let effects = Effects::default();
     let rail = guardrail(&Effects::default(), reject());
-    let agent = agent("Ops", [failing("boom").build().unwrap(), gated(&effects).rebuild().guardrail(rail).build().unwrap()]);
+    let agent =
+        agent("Ops", [failing("boom").build().unwrap(), gated(&effects).rebuild().guardrail(rail).build().unwrap()]);
     let model = once(Reply::calls([("boom", json!({})), ("delete", json!({"path": "a"}))]));
     let runner = Runner::in_memory(model.clone());
     let done = runner.run(&agent, USER).guardrails_before_pause(true).await.unwrap();
@@ -876,11 +905,10 @@ async fn no_more_tools_run_at_once_than_the_settings_say() {
     for (limit, expected) in [(1, 1), (2, 2), (3, 3), (0, 1)] {
         let (now, peak) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
         let tool = Tool::builder("join").runner(Crowd { now, peak: peak.clone() }).build().unwrap();
-        let model = once(Reply::calls([("join", json!({"n": 1})), ("join", json!({"n": 2})), ("join", json!({"n": 3}))]));
-        let runner = Runner::builder()
-            .model(Arc::new(model))
-            .settings(|settings| settings.tools_parallel_max = limit)
-            .build();
+        let model =
+            once(Reply::calls([("join", json!({"n": 1})), ("join", json!({"n": 2})), ("join", json!({"n": 3}))]));
+        let runner =
+            Runner::builder().model(Arc::new(model)).settings(|settings| settings.tools_parallel_max = limit).build();
         let done = runner.run(&agent("Ops", [tool]), USER).await.unwrap();
         assert_eq!((text_of(&done).as_str(), peak.load(Ordering::SeqCst)), ("done", expected), "at most {limit}");
     }

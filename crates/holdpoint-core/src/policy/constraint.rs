@@ -1,7 +1,10 @@
 //! Conditions on a call's arguments. What cannot be read does not match: an approve rule then leaves the call held.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use serde_json::value::RawValue;
 
 use crate::json::CanonicalJson;
 
@@ -47,24 +50,64 @@ impl Constraint {
 
     /// Whether the arguments meet the condition.
     pub fn matches(&self, arguments: &Value) -> bool {
-        let Some(value) = arguments.pointer(&self.at) else { return false };
-        let equals = |wanted: &CanonicalJson| CanonicalJson::from_serialize(value).is_ok_and(|found| found == *wanted);
+        CanonicalJson::from_serialize(arguments).is_ok_and(|arguments| self.holds_for(&arguments))
+    }
+
+    /// Like [`Constraint::matches`], on the exact text: a number is not rounded into equality with another.
+    pub(crate) fn holds_for(&self, arguments: &CanonicalJson) -> bool {
+        let Some(found) = find(arguments.as_str(), &self.at) else { return false };
         match &self.test {
-            Test::Equals(wanted) => equals(wanted),
-            Test::OneOf(wanted) => wanted.iter().any(equals),
-            Test::AtMost(limit) => is_at_most(value, *limit),
-            Test::StartsWith(prefix) => value.as_str().is_some_and(|text| text.starts_with(prefix.as_str())),
+            Test::Equals(wanted) => found == wanted.as_str(),
+            Test::OneOf(wanted) => wanted.iter().any(|wanted| found == wanted.as_str()),
+            Test::AtMost(limit) => is_at_most(found, *limit),
+            Test::StartsWith(prefix) => {
+                serde_json::from_str::<String>(found).is_ok_and(|text| text.starts_with(prefix.as_str()))
+            }
         }
+    }
+
+    /// Roughly how many bytes the condition takes up.
+    pub(crate) fn size(&self) -> usize {
+        let values = match &self.test {
+            Test::Equals(value) => value.as_str().len(),
+            Test::OneOf(values) => values.iter().map(|value| value.as_str().len() + 1).sum(),
+            Test::AtMost(_) => 0,
+            Test::StartsWith(prefix) => prefix.len(),
+        };
+        self.at.len() + values
     }
 }
 
+/// The canonical text at a JSON pointer in canonical text.
+fn find<'a>(text: &'a str, pointer: &str) -> Option<&'a str> {
+    if pointer.is_empty() {
+        return Some(text);
+    }
+    pointer.strip_prefix('/')?.split('/').try_fold(text, |text, token| {
+        let token = token.replace("~1", "/").replace("~0", "~");
+        if text.starts_with('[') {
+            let is_index = token == "0" || !token.starts_with(['0', '+']);
+            let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+            elements.get(token.parse::<usize>().ok().filter(|_| is_index)?).map(|raw| raw.get())
+        } else {
+            let members: BTreeMap<String, &RawValue> = serde_json::from_str(text).ok()?;
+            members.get(&token).map(|raw| raw.get())
+        }
+    })
+}
+
 /// Whole numbers are compared as such; others as floats, whose rounding must not let a larger one through.
-fn is_at_most(value: &Value, limit: i64) -> bool {
-    match (value.as_i64(), value.as_u64(), value.as_f64()) {
-        (Some(whole), _, _) => whole <= limit,
-        (None, Some(_), _) => false,
-        (None, None, Some(float)) => float.ceil() <= limit as f64 && float.abs() < 9.0e15,
-        (None, None, None) => false,
+fn is_at_most(number: &str, limit: i64) -> bool {
+    let is_number = number.starts_with(|c: char| c == '-' || c.is_ascii_digit());
+    match (number.parse::<i64>(), number.parse::<f64>()) {
+        _ if !is_number => false,
+        (Ok(whole), _) => whole <= limit,
+        // It is not whole, or too large. Where it was rounded to a whole number, it may lie on either side of that.
+        (Err(_), Ok(float)) if float.abs() < 9.0e15 => {
+            let above = if float.fract() == 0.0 { float + 1.0 } else { float.ceil() };
+            above <= limit as f64
+        }
+        _ => false,
     }
 }
 
@@ -89,6 +132,36 @@ mod tests {
         let one = Constraint::equals("/n", CanonicalJson::parse("1.0").unwrap());
         assert!(one.matches(&json!({"n": 1})));
         assert!(!one.matches(&json!({"n": 2})));
+    }
+
+    #[test]
+    fn a_number_is_not_rounded_into_a_rule() {
+        let at = |text: &str| CanonicalJson::parse(&format!(r#"{{"n":{text}}}"#)).unwrap();
+        let tenth = Constraint::equals("/n", CanonicalJson::parse("0.1").unwrap());
+        assert!(tenth.holds_for(&at("0.10")));
+        assert!(!tenth.holds_for(&at("0.1000000000000000000000001")));
+        let account = Constraint::equals("/n", CanonicalJson::parse("12345678901234567890123").unwrap());
+        assert!(account.holds_for(&at("12345678901234567890123")));
+        assert!(!account.holds_for(&at("12345678901234567890124")));
+        let limit = Constraint::at_most("/n", 100);
+        assert!(limit.holds_for(&at("100.0")));
+        for larger in ["100.0000000000000000000001", "1e300", "1e99999", "9223372036854775808"] {
+            assert!(!limit.holds_for(&at(larger)), "{larger}");
+        }
+    }
+
+    #[test]
+    fn a_place_is_found_in_objects_and_lists() {
+        let arguments = CanonicalJson::parse(r#"{"a":[{"b/c":1},{"~":"two"}],"":0}"#).unwrap();
+        for (pointer, value) in [("/a/0/b~1c", "1"), ("/a/1/~0", r#""two""#), ("/", "0"), ("/a/0", r#"{"b/c":1}"#)] {
+            assert!(
+                Constraint::equals(pointer, CanonicalJson::parse(value).unwrap()).holds_for(&arguments),
+                "{pointer}"
+            );
+        }
+        for pointer in ["a", "/a/2", "/a/00", "/a/+0", "/a/-", "/a/0/b", "/a/0/b~1c/0"] {
+            assert_eq!(find(arguments.as_str(), pointer), None, "{pointer}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub struct StandingRule {
 
 /// What a rule does with the calls that it speaks of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RuleEffect {
     /// They run without asking.
     Approve,
@@ -94,13 +94,9 @@ impl StandingRule {
             AgentScope::Only(only) => only == agent,
             AgentScope::Any => true,
         };
-        of_agent && self.scope.tool.is_same(tool) && {
-            let constraints = &self.scope.constraints;
-            constraints.is_empty() || {
-                let value = arguments.to_value();
-                constraints.iter().all(|constraint| constraint.matches(&value))
-            }
-        }
+        of_agent
+            && self.scope.tool.is_same(tool)
+            && self.scope.constraints.iter().all(|constraint| constraint.holds_for(arguments))
     }
 
     /// Whether the rule denies.

@@ -41,7 +41,7 @@ pub enum Verdict {
         /// The decider.
         by: ActorId,
     },
-    /// A standing rule speaks of it.
+    /// A standing rule speaks of it. Where the rule has ended meanwhile, the call is to be looked at again.
     Ruled(StandingRule),
     /// It cannot run: the model is told why, nobody is asked.
     Invalid(String),

@@ -73,8 +73,9 @@ pub fn decode(bytes: &[u8]) -> Result<Vec<RunEvent>, Refusal> {
     match serde_json::from_slice::<BodyIn>(bytes) {
         Ok(body) if body._format == FORMAT => Ok(body.events),
         first => {
-            let version: Result<Version, _> = serde_json::from_slice(bytes);
-            check_format(version.ok().and_then(|version| version.v))?;
+            let version: Version = serde_json::from_slice(bytes)
+                .map_err(|error| Refusal::NotAState(format!("an entry has no readable format number: {error}")))?;
+            check_format(version.v)?;
             first
                 .map(|body| body.events)
                 .map_err(|error| Refusal::StateCorrupt(format!("an entry is not readable: {error}")))

@@ -120,8 +120,8 @@ impl Begun {
         let subject = match opened.kind {
             PauseKind::Confirmation => {
                 let Some(frame) = self.frames.get_mut(&opened.at) else { return };
-                let (Phase::Finished(output) | Phase::CheckingOutput(output)) = &frame.phase else { return };
-                let text = output.to_text();
+                // More may have been staged meanwhile, so that the model is to be called again: the words still ask.
+                let Some(text) = frame.last_words().map(str::to_owned) else { return };
                 frame.phase = Phase::Confirming { pause: number, text: text.clone() };
                 Subject::Words { frame: opened.at.clone(), text }
             }
@@ -208,20 +208,30 @@ impl Begun {
     }
 
     fn release(&mut self, path: &CallPath) {
-        let Some(call) = self.call_mut(path) else { return };
-        let by = match call.state {
-            CallState::InDoubt { pause } => Allowance::Pause(pause),
-            _ => Allowance::Policy,
+        let by = self.approval(path).map_or(Allowance::Policy, Allowance::Pause);
+        self.set_call(path, CallState::Allowed { by });
+    }
+
+    /// The latest pause at which a person let this call run.
+    fn approval(&self, path: &CallPath) -> Option<u32> {
+        let is_of_call = |pause: &&Pause| matches!(&pause.subject, Subject::Call { path: about, .. } if about == path);
+        let lets_run = |decision: &Decision| {
+            matches!(decision, Decision::Approve | Decision::ApproveEdited { .. } | Decision::RunAgain)
         };
-        call.state = CallState::Allowed { by };
+        let mut pauses = self.pauses.iter().rev().filter(is_of_call);
+        let approval = pauses.find(|pause| matches!(&pause.state, PauseState::Decided(by) if lets_run(&by.decision)));
+        approval.map(|pause| pause.id.number)
     }
 
     fn answer(&mut self, answered: &CallAnswered) {
+        let home = answered.call.frame();
         self.set_call(&answered.call, CallState::Answered(answered.outcome.clone()));
-        // What an inner agent did is in the journal; its frame is no longer needed.
-        self.frames.retain(|path, _| path.is_root() || !path.is_within(&answered.call));
-        if let Some(frame) = self.frames.get_mut(&answered.call.frame()) {
-            frame.settle();
+        // What an inner agent did is in the journal; its frame stays only for the outcomes that are still to come.
+        self.frames.retain(|path, frame| !path.is_within(&answered.call) || frame.is_running());
+        if self.is_live(&home) {
+            self.frames.get_mut(&home).into_iter().for_each(Frame::settle);
+        } else {
+            self.frames.retain(|path, frame| *path != home || frame.is_running());
         }
     }
 

@@ -6,21 +6,21 @@ use serde_json::{Map, Value};
 
 use crate::decision::{Answers, Decision, DecisionInput};
 use crate::event::{CallReleased, PauseDecided, RuleRevoked, RunEvent};
-use crate::ids::{ActorId, CallPath, PauseId, RuleId, RunId};
+use crate::ids::{ActorId, AgentId, CallPath, PauseId, RuleId, RunId};
 use crate::json::CanonicalJson;
 use crate::message::Content;
 use crate::pause::{Pause, PauseKind, PauseState, Question, Subject, questions};
-use crate::policy::{AgentScope, NewRule, RuleEffect, Scope, StandingRule};
+use crate::policy::{AgentScope, Constraint, NewRule, RuleEffect, Scope, StandingRule};
 use crate::refusal::Refusal;
 use crate::run::screen::answered;
-use crate::run::start::check_size;
-use crate::run::{Begun, limits};
+use crate::run::start::{check_size, check_text};
+use crate::run::{Begun, check_once, limits};
 use crate::time::Timestamp;
-use crate::tool::{CallState, Outcome};
+use crate::tool::{CallState, Outcome, ToolRef};
 
 pub(super) fn close(begun: &Begun, run: RunId, input: DecisionInput, now: Timestamp) -> Result<Vec<RunEvent>, Refusal> {
     let pause = begun.pause(input.pause)?;
-    if is_repeat(pause, &input.decision) {
+    if is_repeat(begun, pause, &input) {
         return Ok(Vec::new());
     }
     check_open(pause, now)?;
@@ -40,6 +40,7 @@ pub(super) fn close(begun: &Begun, run: RunId, input: DecisionInput, now: Timest
 
 /// The words for denials that came without any.
 pub(super) fn word(begun: &Begun, words: Vec<(CallPath, String)>) -> Result<Vec<RunEvent>, Refusal> {
+    check_once(words.iter().map(|(path, _)| path), "the words of a denial")?;
     words
         .into_iter()
         .map(|(path, text)| {
@@ -57,9 +58,20 @@ pub(super) fn revoke(begun: &Begun, rule: RuleId, by: ActorId) -> Result<Vec<Run
     Ok(vec![RunEvent::RuleRevoked(RuleRevoked { rule, by })])
 }
 
-/// The same answer again is no error: what was recorded stands.
-fn is_repeat(pause: &Pause, decision: &Decision) -> bool {
-    matches!(&pause.state, PauseState::Decided(decided) if decided.decision == *decision)
+/// The same answer again is no error: what was recorded stands. A rule that was not made then is no repeat.
+fn is_repeat(begun: &Begun, pause: &Pause, input: &DecisionInput) -> bool {
+    let is_same = matches!(&pause.state, PauseState::Decided(decided) if decided.decision == input.decision);
+    is_same && input.rule.as_ref().is_none_or(|new| was_made(begun, input, new))
+}
+
+fn was_made(begun: &Begun, input: &DecisionInput, new: &NewRule) -> bool {
+    begun.rules.iter().any(|rule| {
+        rule.author == input.by
+            && Some(&rule.effect) == standing_effect(&input.decision).as_ref()
+            && rule.scope.constraints == new.constraints
+            && (rule.scope.agent == AgentScope::Any) == new.any_agent
+            && (rule.lifetime, rule.uses_max) == (new.lifetime, new.uses_max)
+    })
 }
 
 fn check_open(pause: &Pause, now: Timestamp) -> Result<(), Refusal> {
@@ -92,6 +104,7 @@ fn check_fit(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<(), 
         Decision::ApproveEdited { arguments } if !arguments.is_object() => {
             Err(Refusal::InvalidArguments { pause: pause.id, problem: "a JSON object expected".to_owned() })
         }
+        Decision::ApproveEdited { arguments } => check_text("a decision's arguments in bytes", arguments.as_str()),
         Decision::Deny { message: Some(text) } | Decision::Respond { content: text } => {
             check_text("a decision's text in bytes", text)
         }
@@ -99,11 +112,6 @@ fn check_fit(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<(), 
         Decision::Answer { answers } => answer_outcome(begun, pause, answers).map(|_| ()),
         _ => Ok(()),
     }
-}
-
-fn check_text(what: &'static str, text: &str) -> Result<(), Refusal> {
-    let (limit, found) = (limits::TEXT_BYTES_MAX, text.len());
-    if found > limit { Err(Refusal::OverLimit { what, limit, found }) } else { Ok(()) }
 }
 
 /// The decision's event, and what follows for the call at once.
@@ -146,21 +154,15 @@ fn make_rule(
     now: Timestamp,
 ) -> Result<StandingRule, Refusal> {
     let invalid = |text: &str| Refusal::InvalidRule(text.to_owned());
-    let effect = match &input.decision {
-        Decision::Approve => RuleEffect::Approve,
-        Decision::Deny { message } => RuleEffect::Deny { message: message.clone() },
-        _ => return Err(invalid("only an approval or a denial can be made to stand")),
-    };
+    let effect =
+        standing_effect(&input.decision).ok_or_else(|| invalid("only an approval or a denial can be made to stand"))?;
     let Subject::Call { path, .. } = &pause.subject else {
         return Err(invalid("a rule speaks of tool calls, and this pause is about the model's words"));
     };
     if pause.kind != PauseKind::Approval {
         return Err(invalid("a rule speaks of calls that are held for approval"));
     }
-    let found = new.constraints.len();
-    if found > NewRule::CONSTRAINTS_MAX {
-        return Err(Refusal::OverLimit { what: "a rule's constraints", limit: NewRule::CONSTRAINTS_MAX, found });
-    }
+    check_constraints(&new.constraints)?;
     if begun.rules_made as usize >= limits::RULES_MAX {
         return Err(Refusal::OverLimit {
             what: "a run's rules",
@@ -170,7 +172,7 @@ fn make_rule(
     }
     let call = begun.call(path).ok_or(Refusal::PauseNotFound(pause.id))?;
     let agent = begun.agent_at(path).ok_or(Refusal::PauseNotFound(pause.id))?;
-    Ok(StandingRule {
+    let rule = StandingRule {
         id: RuleId { run, number: begun.rules_made + 1 },
         effect,
         scope: Scope {
@@ -182,10 +184,37 @@ fn make_rule(
         uses_max: new.uses_max,
         author: input.by.clone(),
         made_at: now,
-    })
+    };
+    if rule.is_alive(now, 0) { Ok(rule) } else { Err(invalid("it would end before it speaks of any call")) }
 }
 
-/// The other open pauses that a new rule speaks of; only where its maker said so.
+/// What a decision becomes when it is made to stand.
+fn standing_effect(decision: &Decision) -> Option<RuleEffect> {
+    match decision {
+        Decision::Approve => Some(RuleEffect::Approve),
+        Decision::Deny { message } => Some(RuleEffect::Deny { message: message.clone() }),
+        _ => None,
+    }
+}
+
+fn check_constraints(constraints: &[Constraint]) -> Result<(), Refusal> {
+    let found = constraints.len();
+    if found > NewRule::CONSTRAINTS_MAX {
+        return Err(Refusal::OverLimit { what: "a rule's constraints", limit: NewRule::CONSTRAINTS_MAX, found });
+    }
+    let found = constraints.iter().map(Constraint::size).sum();
+    if found > limits::TEXT_BYTES_MAX {
+        return Err(Refusal::OverLimit { what: "a rule's constraints in bytes", limit: limits::TEXT_BYTES_MAX, found });
+    }
+    // A place that no arguments have would make a rule that silently speaks of nothing.
+    match constraints.iter().all(|constraint| constraint.at.is_empty() || constraint.at.starts_with('/')) {
+        true => Ok(()),
+        false => Err(Refusal::InvalidRule("a constraint's place is a JSON pointer such as /path".to_owned())),
+    }
+}
+
+/// The other open pauses that a new rule speaks of; only where its maker said so. An approval passes over a call that a
+/// standing denial speaks of: that one stays a person's to decide.
 fn settle_others(
     begun: &Begun,
     decided: PauseId,
@@ -201,13 +230,23 @@ fn settle_others(
     for other in begun.open_pauses().filter(|other| other.id != decided && other.kind == PauseKind::Approval) {
         let Subject::Call { path, .. } = &other.subject else { continue };
         let (Some(agent), Some(call)) = (begun.agent_at(path), begun.call(path)) else { continue };
-        let covers = rule.covers(agent, &call.record.tool_ref(), &call.arguments);
+        let tool = call.record.tool_ref();
+        let covers = rule.covers(agent, &tool, &call.arguments)
+            && (rule.is_denial() || !begun.is_denied_by_rule(agent, &tool, &call.arguments, now));
         if covers && rule.is_alive(now, uses) && check_open(other, now).is_ok() {
             uses += 1;
             events.extend(settle(begun, other, &decision, &rule.author, None, Some(rule.id))?);
         }
     }
     Ok(events)
+}
+
+impl Begun {
+    fn is_denied_by_rule(&self, agent: &AgentId, tool: &ToolRef, arguments: &CanonicalJson, now: Timestamp) -> bool {
+        let uses = |rule: &StandingRule| self.rule_uses.get(&rule.id).copied().unwrap_or(0);
+        let denies = |rule: &&StandingRule| rule.is_denial() && rule.is_alive(now, uses(rule));
+        self.rules.iter().filter(denies).any(|rule| rule.covers(agent, tool, arguments))
+    }
 }
 
 /// What the model is told of a person's answers; a refusal where they do not fit the questions.

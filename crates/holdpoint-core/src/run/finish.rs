@@ -5,8 +5,10 @@ use crate::ids::{ActorId, CallPath, FramePath};
 use crate::policy::GuardrailResult;
 use crate::refusal::{Refusal, failure};
 use crate::run::screen::answered;
+use crate::run::start::check_text;
 use crate::run::tool_outcome::is_agent;
 use crate::run::{Begun, Frame, Phase, Turn, limits, start};
+use crate::text::clamp;
 use crate::tool::{Call, CallState, Outcome, ToolKind};
 
 /// What guardrails said of a frame's output.
@@ -22,14 +24,16 @@ pub(super) fn checked(
     Ok(start::heard(begun, frame, results))
 }
 
-pub(super) fn cancel(begun: &Begun, by: ActorId, reason: String) -> Vec<RunEvent> {
+pub(super) fn cancel(begun: &Begun, by: ActorId, reason: String) -> Result<Vec<RunEvent>, Refusal> {
+    check_text("a cancellation's reason in bytes", &reason)?;
     let mut events = withdraw(begun, &FramePath::root(), "the run was cancelled");
     events.push(RunEvent::RunFinished(RunEnd::Cancelled { by, reason }));
-    events
+    Ok(events)
 }
 
 pub(super) fn fail(begun: &Begun, code: String, message: String) -> Vec<RunEvent> {
     let mut events = withdraw(begun, &FramePath::root(), "the run failed");
+    let message = clamp(&message, limits::TEXT_BYTES_MAX).to_owned();
     events.push(RunEvent::RunFinished(RunEnd::Failed { code, message }));
     events
 }
@@ -56,7 +60,8 @@ fn withdraw(begun: &Begun, within: &FramePath, reason: &str) -> Vec<RunEvent> {
             CallState::Answered(_) => continue,
             // It may have taken effect, or still does: its outcome is recorded when it comes.
             CallState::Started if !is_agent(call) => continue,
-            CallState::InDoubt { .. } => Outcome::Abandoned,
+            // It was started once, by a process that is gone or as an inner agent: nobody knows how far it came.
+            _ if call.attempts > 0 => Outcome::Abandoned,
             _ => Outcome::Withdrawn,
         };
         events.push(answered(path, outcome));
@@ -107,9 +112,10 @@ fn turn_consequence(path: &FramePath, turn: &Turn) -> Option<RunEvent> {
     let is_handoff = |call: &Call| matches!(call.record.kind, ToolKind::Handoff { .. });
 
     if let Some((call, _)) = places().find(|(_, call)| is_allowed(call) && is_agent(call)) {
-        return Some(match call.depth() <= CallPath::DEPTH_MAX {
+        // Its calls would stand one level deeper, and that path must still be readable.
+        return Some(match call.depth() < CallPath::DEPTH_MAX {
             true => RunEvent::CallStarted(CallStarted { call }),
-            false => answered(call, Outcome::Failure(format!("agents nest at most {} deep", CallPath::DEPTH_MAX))),
+            false => answered(call, Outcome::Failure(format!("calls nest at most {} deep", CallPath::DEPTH_MAX))),
         });
     }
     let rest_settled = turn.calls.iter().all(|call| call.outcome().is_some() || (is_allowed(call) && is_handoff(call)));

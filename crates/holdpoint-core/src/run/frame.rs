@@ -8,7 +8,7 @@ use crate::ids::{AgentId, CallPath};
 use crate::json::Digest;
 use crate::message::{AskedCall, Content, Item};
 use crate::run::SharedItem;
-use crate::tool::{Call, CallRecord, Outcome, ToolKind};
+use crate::tool::{Call, CallRecord, CallState, Outcome, ToolKind};
 
 /// One agent's conversation within a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,6 +56,8 @@ pub enum Phase {
 pub struct Turn {
     /// Counts the frame's model calls from one.
     pub number: u32,
+    /// The agent that asked for the calls: they stay its own, whoever goes on in the frame.
+    pub agent: AgentId,
     /// The calls, in the model's order.
     pub calls: Vec<Call>,
 }
@@ -98,6 +100,20 @@ impl Frame {
         }
     }
 
+    /// Whether a call of the turn was started and is not known to have ended.
+    pub(super) fn is_running(&self) -> bool {
+        self.turn().is_some_and(|turn| turn.calls.iter().any(|call| call.state == CallState::Started))
+    }
+
+    /// The words with which the model ended its last turn, as long as nothing followed them.
+    pub(crate) fn last_words(&self) -> Option<&str> {
+        match (&self.phase, self.items.last().map(|item| &**item)) {
+            (Phase::Tools(_) | Phase::CheckingInput | Phase::Confirming { .. }, _) => None,
+            (_, Some(Item::Assistant { text, calls })) if calls.is_empty() => Some(text.as_deref().unwrap_or_default()),
+            _ => None,
+        }
+    }
+
     /// Whether the agent may make no more model calls.
     pub fn is_exhausted(&self) -> bool {
         self.turns_max.is_some_and(|turns_max| self.turns >= turns_max)
@@ -118,7 +134,7 @@ impl Frame {
         if calls.is_empty() {
             self.give_out(Content::Text(text.unwrap_or_default()));
         } else {
-            self.phase = Phase::Tools(Turn { number: self.turns, calls });
+            self.phase = Phase::Tools(Turn { number: self.turns, agent: self.agent.id.clone(), calls });
             self.settle();
         }
     }
@@ -139,7 +155,7 @@ impl Frame {
             self.push(result);
         }
         for call in &turn.calls {
-            let key = (self.agent.id.clone(), call.record.call_id.clone());
+            let key = (turn.agent.clone(), call.record.call_id.clone());
             if let Some(used) = self.used.get_mut(&key) {
                 used.outcome = call.outcome().cloned();
             }
@@ -176,8 +192,13 @@ impl Frame {
 impl Turn {
     /// What the model is told of the calls that are answered, in the model's order.
     pub(super) fn results(&self) -> impl Iterator<Item = Item> {
-        self.calls.iter().filter_map(|call| {
-            let outcome = call.outcome()?;
+        self.results_or(None)
+    }
+
+    /// Like [`Turn::results`], with an outcome for the calls that have none.
+    pub(super) fn results_or(&self, otherwise: Option<&Outcome>) -> impl Iterator<Item = Item> {
+        self.calls.iter().filter_map(move |call| {
+            let outcome = call.outcome().or(otherwise)?;
             Some(Item::ToolResult {
                 call_id: call.record.call_id.clone(),
                 tool: call.record.tool.clone(),
@@ -187,7 +208,7 @@ impl Turn {
         })
     }
 
-    /// The outcome that ends the run under this rule. A call that could not run at all ends nothing.
+    /// The first outcome that ends the run under this rule. A call that could not run at all ends nothing.
     fn output(&self, rule: &FinishRule) -> Option<Content> {
         let is_handed_off = |call: &Call| {
             matches!((&call.record.kind, call.outcome()), (ToolKind::Handoff { .. }, Some(Outcome::Result(_))))
@@ -200,11 +221,10 @@ impl Turn {
             FinishRule::FirstToolResult => true,
             FinishRule::AfterTools(tools) => tools.contains(&call.record.tool),
         };
-        let call = self.calls.iter().find(is_wanted)?;
-        match call.outcome()? {
+        self.calls.iter().filter(is_wanted).find_map(|call| match call.outcome()? {
             Outcome::Invalid(_) => None,
             Outcome::Denied(text) => Some(Content::Text(text.clone())),
             outcome => Some(outcome.to_output(&call.record.kind)),
-        }
+        })
     }
 }

@@ -5,20 +5,46 @@ use crate::ids::{CallPath, PauseId};
 use crate::pause::{Pause, PauseKind, PauseState, Subject};
 use crate::refusal::Refusal;
 use crate::run::screen::answered;
-use crate::run::{Begun, limits};
+use crate::run::{Begun, check_once, limits};
 use crate::time::Timestamp;
 use crate::tool::{Call, CallState, Outcome};
 
-/// The event that opens a pause about a call.
-pub(super) fn open(
-    number: u32,
-    kind: PauseKind,
-    path: CallPath,
-    call: &Call,
-    reason: Option<String>,
-    expires_at: Option<Timestamp>,
-) -> RunEvent {
-    RunEvent::PauseOpened(PauseOpened { number, kind, at: path, sha256: Some(call.digest()), reason, expires_at })
+/// Opens the pauses of one input, one number after the other, as long as there is room.
+pub(super) struct Opener {
+    next: u32,
+    room: usize,
+}
+
+impl Opener {
+    pub(super) fn new(begun: &Begun) -> Self {
+        Self { next: begun.next_pause_number(), room: begun.room_for_pauses() }
+    }
+
+    /// The pause about a call, or its outcome where no more questions may be open.
+    pub(super) fn open(
+        &mut self,
+        kind: PauseKind,
+        path: CallPath,
+        call: &Call,
+        reason: Option<String>,
+        expires_at: Option<Timestamp>,
+    ) -> RunEvent {
+        let Some(room) = self.room.checked_sub(1) else {
+            return answered(path, overflowed(call));
+        };
+        let number = self.next;
+        self.next += 1;
+        self.room = room;
+        RunEvent::PauseOpened(PauseOpened { number, kind, at: path, sha256: Some(call.digest()), reason, expires_at })
+    }
+}
+
+/// What becomes of a call about which nobody can be asked. One that was started may have taken effect.
+fn overflowed(call: &Call) -> Outcome {
+    if call.attempts > 0 {
+        return Outcome::Abandoned;
+    }
+    Outcome::Invalid(format!("{} calls already wait for a person; ask again later", limits::PAUSES_OPEN_MAX))
 }
 
 /// Calls that were allowed but have not started are asked about again: what was approved is no longer what would run.
@@ -28,14 +54,14 @@ pub(super) fn again(
     reason: String,
     expires_at: Option<Timestamp>,
 ) -> Result<Vec<RunEvent>, Refusal> {
-    let mut events = Vec::new();
-    for path in calls {
+    check_once(&calls, "a second hold")?;
+    let mut pauses = Opener::new(begun);
+    let mut ask = |path: CallPath| {
         let fits = |state: &CallState| matches!(state, CallState::Allowed { .. });
         let call = begun.call_for(&path, "a second hold", fits)?;
-        let number = begun.next_pause_number() + u32::try_from(events.len()).unwrap_or(u32::MAX);
-        events.push(open(number, PauseKind::Approval, path.clone(), call, Some(reason.clone()), expires_at));
-    }
-    Ok(events)
+        Ok(pauses.open(PauseKind::Approval, path, call, Some(reason.clone()), expires_at))
+    };
+    calls.into_iter().map(&mut ask).collect()
 }
 
 /// A pause's time is up: it expires, unless somebody was first or it is too early.
@@ -44,22 +70,16 @@ pub(super) fn expire(begun: &Begun, id: PauseId, now: Timestamp) -> Result<Vec<R
     match &pause.state {
         PauseState::Open { expires_at: Some(end) } if *end <= now => {
             let mut events = vec![RunEvent::PauseExpired(PauseExpired { number: id.number })];
-            // The model's own words need no outcome: the run ends with them.
+            // The model's own words need no outcome: the run ends with them. Of a call that was ever started it is never
+            // said that it did not run.
             if let Subject::Call { path, .. } = &pause.subject {
-                events.push(answered(path.clone(), expired(pause.kind)));
+                let may_have_run = begun.call(path).is_some_and(|call| call.attempts > 0);
+                events.push(answered(path.clone(), if may_have_run { Outcome::Abandoned } else { Outcome::Expired }));
             }
             Ok(events)
         }
         PauseState::Open { .. } => Err(Refusal::OutOfTurn { state: "paused", input: "a deadline" }),
         _ => Err(pause.settled()),
-    }
-}
-
-/// What an unanswered question means for its call. A call in doubt may have run; it is never said that it did not.
-fn expired(kind: PauseKind) -> Outcome {
-    match kind {
-        PauseKind::InDoubt => Outcome::Abandoned,
-        PauseKind::Approval | PauseKind::Question | PauseKind::Confirmation => Outcome::Expired,
     }
 }
 
@@ -72,7 +92,11 @@ impl Begun {
     }
 
     pub(super) fn has_room_for_pauses(&self) -> bool {
-        self.open_pauses().count() < limits::PAUSES_OPEN_MAX
+        self.room_for_pauses() > 0
+    }
+
+    fn room_for_pauses(&self) -> usize {
+        limits::PAUSES_OPEN_MAX.saturating_sub(self.open_pauses().count())
     }
 }
 

@@ -15,11 +15,12 @@ mod tool_outcome;
 
 // What the stations work on, and what is read from it.
 mod apply;
+mod date;
 mod frame;
 mod next;
 mod view;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub use frame::{Frame, Phase, Turn};
@@ -45,9 +46,11 @@ pub mod limits {
     pub const PAUSES_OPEN_MAX: usize = 256;
     /// Inputs staged at once in a run.
     pub const STAGED_MAX: usize = 64;
-    /// Bytes of one message, staged input, or text of a decision.
+    /// Bytes of one message, staged input, text or arguments of a decision, or reason of a cancellation.
     pub const TEXT_BYTES_MAX: usize = 1 << 20;
-    /// Bytes of one tool result; longer ones are cut, and say so.
+    /// Bytes of one model reply: its words, and the ids and arguments of its calls.
+    pub const REPLY_BYTES_MAX: usize = 4 << 20;
+    /// Bytes of one outcome; longer ones are cut, and say so.
     pub const RESULT_BYTES_MAX: usize = 4 << 20;
     /// Rules made in one run.
     pub const RULES_MAX: usize = 256;
@@ -162,10 +165,12 @@ impl Begun {
             Input::CallEnded { call, outcome } => tool_outcome::end(self, call, outcome),
             Input::Decision(decision) => decide::close(self, id, decision, now),
             Input::DeadlinePassed(pause) => hold::expire(self, pause, now),
+            // A rule of the session outlives the run that made it.
+            Input::RevokeRule { rule, by } => decide::revoke(self, rule, by),
             _ if self.end.is_some() => Err(Refusal::RunFinished(id)),
             Input::InputChecked { frame, results } => start::checked(self, frame, results),
             Input::ModelReply(reply) => model_reply::read(self, reply),
-            Input::Screened(screenings) => screen::settle(self, screenings, now),
+            Input::Screened(screenings) => screen::settle(self, id, screenings, now),
             Input::StartCalls(calls) => tool_outcome::begin(self, calls),
             Input::Blocked { call, results, message } => screen::block(self, call, results, message),
             Input::Worded(words) => decide::word(self, words),
@@ -173,10 +178,9 @@ impl Begun {
             Input::HoldAgain { calls, reason, expires_at } => hold::again(self, calls, reason, expires_at),
             Input::OutputChecked { frame, results } => finish::checked(self, frame, results),
             Input::Stage { content, by } => start::stage(self, content, by),
-            Input::RevokeRule { rule, by } => decide::revoke(self, rule, by),
             Input::SetContext(context) => Ok(start::set_context(context)),
             Input::SetAgent { frame, agent } => start::set_agent(self, frame, agent),
-            Input::Cancel { by, reason } => Ok(finish::cancel(self, by, reason)),
+            Input::Cancel { by, reason } => finish::cancel(self, by, reason),
             Input::Fail { code, message } => Ok(finish::fail(self, code, message)),
             Input::Start(_) => Err(Refusal::OutOfTurn { state: self.state_name(), input: "a start" }),
         }
@@ -213,6 +217,12 @@ impl Begun {
         if fits(&call.state) { Ok(call) } else { Err(out_of_turn(call.state.name())) }
     }
 
+    /// Whether what happens in a frame still leads anywhere. An inner agent that was given up may leave calls behind
+    /// which had started: their outcomes are recorded, and nothing follows from them.
+    fn is_live(&self, path: &FramePath) -> bool {
+        path.is_root() || self.call(path).is_some_and(|call| call.state == CallState::Started)
+    }
+
     fn open_pauses(&self) -> impl Iterator<Item = &Pause> {
         self.pauses.iter().filter(|pause| pause.is_open())
     }
@@ -227,6 +237,15 @@ impl Begun {
             None if self.open_pauses().next().is_some() => "paused",
             None => "under way",
         }
+    }
+}
+
+/// Refuses an input that names a call twice: both would be read against the state before the first.
+fn check_once<'a>(calls: impl IntoIterator<Item = &'a CallPath>, input: &'static str) -> Result<(), Refusal> {
+    let mut named = BTreeSet::new();
+    match calls.into_iter().find(|call| !named.insert(*call)) {
+        Some(call) => Err(Refusal::CallOutOfTurn { call: call.clone(), state: "named twice", input }),
+        None => Ok(()),
     }
 }
 

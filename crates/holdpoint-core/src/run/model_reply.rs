@@ -9,19 +9,29 @@ use crate::json::Digest;
 use crate::message::Usage;
 use crate::pause::PauseKind;
 use crate::refusal::{Refusal, reply};
+use crate::run::start::check_agent;
 use crate::run::{Begun, Frame, Phase, limits};
 use crate::tool::CallRecord;
 
 pub(super) fn read(begun: &Begun, input: ReplyInput) -> Result<Vec<RunEvent>, Refusal> {
     let out_of_turn = || Refusal::OutOfTurn { state: begun.state_name(), input: "a model reply" };
     let frame = begun.frame(&input.frame).ok_or_else(out_of_turn)?;
-    if frame.phase != Phase::AwaitingModel || input.admitted as usize > begun.staged.len() {
+    // Staged input is shown to the root agent only.
+    let staged = if input.frame.is_root() { begun.staged.len() } else { 0 };
+    if frame.phase != Phase::AwaitingModel || input.admitted as usize > staged {
         return Err(out_of_turn());
+    }
+    for call in &input.calls {
+        call.kind.agent().map_or(Ok(()), check_agent)?;
+    }
+    if let Some(problem) = too_large(&input) {
+        return Ok(vec![problem.into_event(input.frame, input.usage)]);
     }
     match bind(frame, &input.frame, input.calls) {
         Ok(calls) => {
-            // Words that come with calls ask nothing: the calls have gates of their own.
-            let confirmation = input.asks_confirmation.filter(|_| calls.is_empty());
+            // Words that come with calls ask nothing: the calls have gates of their own. Where too many questions are
+            // open already, the words end the agent's work, as they do when nobody answers.
+            let confirmation = input.asks_confirmation.filter(|_| calls.is_empty() && begun.has_room_for_pauses());
             let mut events = vec![RunEvent::ModelReplied(ModelReplied {
                 frame: input.frame.clone(),
                 admitted: input.admitted,
@@ -55,6 +65,13 @@ impl Unusable {
     fn into_event(self, frame: FramePath, usage: Usage) -> RunEvent {
         RunEvent::ReplyRefused(ReplyRefused { frame, code: self.code.to_owned(), message: self.message, usage })
     }
+}
+
+fn too_large(input: &ReplyInput) -> Option<Unusable> {
+    let calls = input.calls.iter().map(|call| call.call_id.len() + call.arguments.as_str().len());
+    let found = input.text.as_ref().map_or(0, String::len) + calls.sum::<usize>();
+    let message = format!("a reply of {found} bytes, and at most {}", limits::REPLY_BYTES_MAX);
+    (found > limits::REPLY_BYTES_MAX).then_some(Unusable { code: reply::REPLY_TOO_LARGE, message })
 }
 
 /// Ties each of the provider's ids to one tool and one set of arguments, within the agent's whole conversation.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::agent::AgentBrief;
 use crate::event::{AgentSet, ContextSet, GuardrailsRan, InputStaged, RunEnd, RunEvent, RunStarted};
-use crate::ids::{ActorId, FramePath};
+use crate::ids::{ActorId, AgentId, FramePath};
 use crate::input::StartInput;
 use crate::json::CanonicalJson;
 use crate::message::{Content, Usage};
@@ -15,6 +15,7 @@ use crate::time::Timestamp;
 
 pub(super) fn begin(start: StartInput) -> Result<Vec<RunEvent>, Refusal> {
     check_size("a message's bytes", &start.content)?;
+    check_agent(&start.agent)?;
     let StartInput { session, agent, content, context, turns_max, by } = start;
     Ok(vec![RunEvent::RunStarted(RunStarted { session, agent, input: content, context, turns_max, by })])
 }
@@ -68,13 +69,26 @@ pub(super) fn set_context(context: Option<CanonicalJson>) -> Vec<RunEvent> {
 
 pub(super) fn set_agent(begun: &Begun, frame: FramePath, agent: AgentBrief) -> Result<Vec<RunEvent>, Refusal> {
     let known = begun.frame(&frame).ok_or(Refusal::OutOfTurn { state: begun.state_name(), input: "an agent" })?;
-    let is_same = known.agent == agent;
+    check_agent(&agent)?;
+    // An agent that was given up does not go on, whatever its definition is now.
+    let is_same = known.agent == agent || !begun.is_live(&frame);
     Ok(if is_same { Vec::new() } else { vec![RunEvent::AgentSet(AgentSet { frame, agent })] })
 }
 
 pub(super) fn check_size(what: &'static str, content: &Content) -> Result<(), Refusal> {
     let (limit, found) = (limits::TEXT_BYTES_MAX, content.size());
     if found > limit { Err(Refusal::OverLimit { what, limit, found }) } else { Ok(()) }
+}
+
+pub(super) fn check_text(what: &'static str, text: &str) -> Result<(), Refusal> {
+    let (limit, found) = (limits::TEXT_BYTES_MAX, text.len());
+    if found > limit { Err(Refusal::OverLimit { what, limit, found }) } else { Ok(()) }
+}
+
+/// An id that is longer than what is read back would make the journal unreadable.
+pub(super) fn check_agent(agent: &AgentBrief) -> Result<(), Refusal> {
+    let (limit, found) = (AgentId::LENGTH_MAX, agent.id.as_str().len());
+    if found > limit { Err(Refusal::OverLimit { what: "an agent's path in bytes", limit, found }) } else { Ok(()) }
 }
 
 impl Begun {

@@ -8,11 +8,11 @@ use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, RuleId, RunId, 
 use crate::json::CanonicalJson;
 use crate::message::{Content, Item, Usage};
 use crate::pause::{HeldCall, Pause, PauseView, Subject};
-use crate::policy::{GuardrailResult, StandingRule};
+use crate::policy::{GuardrailResult, Lifetime, RuleEffect, StandingRule};
 use crate::refusal::Refusal;
 use crate::run::{Begun, Frame, Run};
 use crate::time::Timestamp;
-use crate::tool::{Call, CallState, ToolKind};
+use crate::tool::{Call, CallState, Outcome, ToolKind};
 
 impl Run {
     /// Its name.
@@ -85,6 +85,11 @@ impl Run {
         self.begun().map_or(&[], |begun| &begun.rules)
     }
 
+    /// How many rules were ever made in this run.
+    pub(crate) fn rules_made(&self) -> u32 {
+        self.begun().map_or(0, |begun| begun.rules_made)
+    }
+
     /// How often this run used a rule.
     pub fn rule_uses(&self, rule: RuleId) -> u32 {
         self.begun().and_then(|begun| begun.rule_uses.get(&rule).copied()).unwrap_or(0)
@@ -97,13 +102,24 @@ impl Run {
         let begun = self.begun()?;
         let (agent, call) = (begun.agent_at(path)?, begun.call(path)?);
         let tool = call.record.tool_ref();
-        let own = |rule: &&StandingRule| rule.is_alive(now, self.rule_uses(rule.id));
-        let elsewhere = |rule: &&StandingRule| rule.id.run != self.id && rule.is_alive(now, 0);
-        let candidates = begun.rules.iter().filter(own).chain(stored.iter().filter(elsewhere));
-        let covering: Vec<&StandingRule> =
-            candidates.filter(|rule| rule.covers(agent, &tool, &call.arguments)).collect();
+        let elsewhere = |rule: &&StandingRule| rule.id.run != self.id && rule.lifetime != Lifetime::Run;
+        // A question has no other way of being answered than by a person.
+        let may_settle = |rule: &&StandingRule| rule.is_denial() || call.record.kind != ToolKind::Question;
+        let candidates = begun.rules.iter().chain(stored.iter().filter(elsewhere)).filter(may_settle);
+        let alive = candidates.filter(|rule| rule.is_alive(now, self.rule_uses(rule.id)));
+        let covering: Vec<&StandingRule> = alive.filter(|rule| rule.covers(agent, &tool, &call.arguments)).collect();
         let denial = covering.iter().find(|rule| rule.is_denial());
         denial.or(covering.first()).map(|rule| (*rule).clone())
+    }
+
+    /// The words of the standing rule that speaks against a call, for a denial that came without any.
+    ///
+    /// `stored` are rules of other runs that stand in this session.
+    pub fn rule_words(&self, path: &CallPath, stored: &[StandingRule], now: Timestamp) -> Option<String> {
+        match self.ruling(path, stored, now)?.effect {
+            RuleEffect::Deny { message } => message,
+            RuleEffect::Approve => None,
+        }
     }
 
     /// What guardrails said, and where.
@@ -119,6 +135,12 @@ impl Run {
     /// The frames at work, from the root inwards.
     pub fn frames(&self) -> impl Iterator<Item = (&FramePath, &Frame)> {
         self.begun().into_iter().flat_map(|begun| &begun.frames)
+    }
+
+    /// The agents that its open calls lead to: a decision or a hand-off may put them to work.
+    pub fn agents_ahead(&self) -> impl Iterator<Item = &AgentBrief> {
+        let calls = self.frames().filter_map(|(_, frame)| frame.turn()).flat_map(|turn| &turn.calls);
+        calls.filter(|call| call.outcome().is_none()).filter_map(|call| call.record.kind.agent())
     }
 
     /// One agent's frame.
@@ -157,40 +179,48 @@ impl Run {
     /// The root conversation as far as it has come: with calls that wait, without outcomes that are not there yet.
     pub fn items(&self) -> Vec<Arc<Item>> {
         let Some(frame) = self.frame(&FramePath::root()) else { return Vec::new() };
-        let results = frame.turn().into_iter().flat_map(|turn| turn.results());
+        // What was under way when the run ended may have taken effect: a later run must not take it for undone.
+        let under_way = self.end().map(|_| &Outcome::Abandoned);
+        let results = frame.turn().into_iter().flat_map(|turn| turn.results_or(under_way));
         frame.items.iter().cloned().chain(results.map(Arc::new)).collect()
     }
 }
 
 /// A conversation without the calls that were never answered: what a later run may be shown.
 pub fn answered_items(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
-    let is_answered =
-        |id: &str| items.iter().any(|item| matches!(&**item, Item::ToolResult { call_id, .. } if call_id == id));
-    let keep = |item: &Arc<Item>| match &**item {
-        Item::Assistant { text, calls } if calls.iter().any(|call| !is_answered(&call.call_id)) => {
-            let calls: Vec<_> = calls.iter().filter(|call| is_answered(&call.call_id)).cloned().collect();
+    // Results stand right behind their calls. Ids are no help: another agent may use the same ones.
+    let is_answered = |index: usize, id: &str| {
+        let results = items[index + 1..].iter().map_while(|item| match &**item {
+            Item::ToolResult { call_id, .. } => Some(call_id.as_str()),
+            _ => None,
+        });
+        results.into_iter().any(|call_id| call_id == id)
+    };
+    let keep = |(index, item): (usize, &Arc<Item>)| match &**item {
+        Item::Assistant { text, calls } if calls.iter().any(|call| !is_answered(index, &call.call_id)) => {
+            let calls: Vec<_> = calls.iter().filter(|call| is_answered(index, &call.call_id)).cloned().collect();
             let is_empty = calls.is_empty() && text.is_none();
             (!is_empty).then(|| Arc::new(Item::Assistant { text: text.clone(), calls }))
         }
         _ => Some(item.clone()),
     };
-    items.iter().filter_map(keep).collect()
+    items.iter().enumerate().filter_map(keep).collect()
 }
 
 impl Begun {
     fn view(&self, pause: &Pause) -> Option<PauseView> {
-        let agent: &AgentId = &self.frame(&pause.subject.frame())?.agent.id;
-        let call = match &pause.subject {
-            Subject::Words { .. } => None,
+        let (agent, call): (&AgentId, _) = match &pause.subject {
+            Subject::Words { frame, .. } => (&self.frame(frame)?.agent.id, None),
             Subject::Call { path, digest } => {
                 let call = self.call(path)?;
-                Some(HeldCall {
+                let held = HeldCall {
                     path: path.clone(),
                     call_id: call.record.call_id.clone(),
                     tool: call.record.tool.clone(),
                     arguments: call.arguments.clone(),
                     digest: *digest,
-                })
+                };
+                (self.agent_at(path)?, Some(held))
             }
         };
         Some(PauseView { pause: pause.clone(), agent: agent.clone(), call })

@@ -60,7 +60,7 @@ impl AgentGraph {
         for (agent, brief) in &briefs {
             let tools = bind(agent, brief_of)?;
             let node = Node {
-                agent: agent.clone(),
+                agent: agent.within_graph(),
                 brief: brief.brief.clone(),
                 definition: brief.definition.clone(),
                 definition_bytes: brief.bytes.clone(),

@@ -22,7 +22,11 @@ pub(crate) use graph::Node;
 
 /// An agent. Cheap to clone; clones are the same agent.
 #[derive(Clone)]
-pub struct Agent(Arc<AgentParts>);
+pub struct Agent(Arc<AgentParts>, Arc<KnownGraph>);
+
+/// The graph that was built last, and the count of links then. It stands beside the parts: a graph holds the parts of
+/// its agents, and must not hold itself.
+type KnownGraph = Mutex<Option<(u64, Arc<AgentGraph>)>>;
 
 pub(crate) struct AgentParts {
     pub(crate) name: String,
@@ -36,7 +40,6 @@ pub(crate) struct AgentParts {
     pub(crate) confirm_when: Option<ConfirmWhen>,
     pub(crate) input_guardrails: Vec<InputGuardrail>,
     pub(crate) output_guardrails: Vec<OutputGuardrail>,
-    graph: Mutex<Option<(u64, Arc<AgentGraph>)>>,
 }
 
 /// Reads a model's words and says why they ask a person to confirm, if they do.
@@ -115,7 +118,7 @@ impl Agent {
     /// The graph cannot be told apart or is too large.
     pub fn graph(&self) -> Result<Arc<AgentGraph>, Refusal> {
         let links = LINKS.load(Ordering::SeqCst);
-        let mut cached = self.0.graph.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut cached = self.1.lock().unwrap_or_else(PoisonError::into_inner);
         match &*cached {
             Some((of, graph)) if *of == links => Ok(graph.clone()),
             _ => {
@@ -128,6 +131,11 @@ impl Agent {
 
     pub(crate) fn parts(&self) -> &AgentParts {
         &self.0
+    }
+
+    /// The same agent as a graph holds it.
+    pub(crate) fn within_graph(&self) -> Self {
+        Self(self.0.clone(), Arc::default())
     }
 
     pub(crate) fn handoffs(&self) -> Vec<Handoff> {
@@ -295,7 +303,7 @@ impl AgentBuilder {
         if !problems.is_empty() {
             return Err(Refusal::InvalidDefinition(format!("agent {:?}: {}", self.name, problems.join("; "))));
         }
-        Ok(Agent(Arc::new(AgentParts {
+        let parts = AgentParts {
             name: self.name,
             instructions: self.instructions.into(),
             handoff_description: self.handoff_description,
@@ -307,7 +315,7 @@ impl AgentBuilder {
             confirm_when: self.confirm_when,
             input_guardrails: self.input_guardrails,
             output_guardrails: self.output_guardrails,
-            graph: Mutex::new(None),
-        })))
+        };
+        Ok(Agent(Arc::new(parts), Arc::default()))
     }
 }

@@ -52,7 +52,9 @@ impl Drive {
         Err(Fault::Contended { run: self.run_id() }.into())
     }
 
-    fn append(&self, is_last: bool) -> Result<Append, RunError> {
+    fn append(&mut self, is_last: bool) -> Result<Append, RunError> {
+        let at = self.runtime.store().now();
+        self.date_pending(at);
         let (Some(session), Some(agent)) = (self.run.session(), self.run.agent()) else {
             return Err(Refusal::RunNotFound(self.run_id()).into());
         };
@@ -73,7 +75,7 @@ impl Drive {
             expected: self.revision,
             session: session.clone(),
             agent: agent.id.clone(),
-            at: self.runtime.store().now(),
+            at,
             events: self.pending.events.as_slice().into(),
             status,
             lease,
@@ -81,6 +83,16 @@ impl Drive {
             rules: self.pending.rows.rules.clone(),
             definitions: self.runtime.new_definitions(&self.graph, &self.pending.events),
         })
+    }
+
+    /// What is told here must be what is stored, to the millisecond.
+    fn date_pending(&mut self, at: Timestamp) {
+        for event in &self.pending.events {
+            self.run.date(event, at);
+        }
+        for row in &mut self.pending.rows.pauses {
+            row.opened_at = self.run.pause(row.id).map_or(at, |pause| pause.opened_at);
+        }
     }
 
     fn written(&mut self, appended: Appended, is_last: bool, events: Arc<[RunEvent]>, at: Timestamp) {

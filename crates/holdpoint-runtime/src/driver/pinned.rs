@@ -71,6 +71,23 @@ impl Drive {
                 DriftPolicy::Accept => self.accept(path, &agent, now).await?,
             }
         }
+        self.reconcile_ahead().await
+    }
+
+    /// Agents that are not at work yet may have changed too: a hand-off or an inner agent waits for a decision.
+    async fn reconcile_ahead(&mut self) -> Result<(), RunError> {
+        let ahead: Vec<AgentBrief> = self.run.agents_ahead().cloned().collect();
+        for agent in ahead {
+            let now = self.graph.node(&agent.id)?.brief.clone();
+            let is_settled = now.digest == agent.digest || self.pinned.contains_key(&agent.id);
+            match self.options.drift.unwrap_or(self.runtime.settings().drift) {
+                _ if is_settled => {}
+                DriftPolicy::Pinned => self.pin(&agent, &now).await?,
+                DriftPolicy::Refuse => return Err(changed(&agent, &now).into()),
+                // It begins as it is now; what it was when it was asked for no longer matters.
+                DriftPolicy::Accept => {}
+            }
+        }
         Ok(())
     }
 

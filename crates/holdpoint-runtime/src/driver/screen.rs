@@ -1,4 +1,5 @@
-//! Looks at calls before anything runs: rules first, then guardrails, policy and deciders. What fails holds the call.
+//! Looks at calls before anything runs: rules that deny, guardrails, rules that approve, policy, deciders. What fails
+//! holds the call.
 
 use std::panic::AssertUnwindSafe;
 
@@ -42,10 +43,12 @@ impl Drive {
 
     async fn screen(&self, path: &CallPath, stored: &[StandingRule], now: Timestamp) -> Option<Screening> {
         let call = self.run.call(path)?;
-        if let Some(rule) = self.run.ruling(path, stored, now) {
-            return Some(Screening { call: path.clone(), verdict: Verdict::Ruled(rule), guardrails: Vec::new() });
+        match self.run.ruling(path, stored, now) {
+            Some(rule) if rule.is_denial() => {
+                Some(Screening { call: path.clone(), verdict: Verdict::Ruled(rule), guardrails: Vec::new() })
+            }
+            approval => Some(self.look(path, call, approval, now).await),
         }
-        Some(self.look(path, call, now).await)
     }
 
     /// A rule that an earlier sibling used up no longer speaks: the call is looked at like any other.
@@ -55,13 +58,13 @@ impl Drive {
         match (speaks, self.run.call(&screening.call)) {
             (Some(now_speaks), _) if now_speaks.id == rule.id => screening,
             (Some(rule), _) => Screening { verdict: Verdict::Ruled(rule), ..screening },
-            (None, Some(call)) => self.look(&screening.call, call, now).await,
+            (None, Some(call)) => self.look(&screening.call, call, None, now).await,
             (None, None) => screening,
         }
     }
 
-    /// Guardrails, then policy, then deciders.
-    async fn look(&self, path: &CallPath, call: &Call, now: Timestamp) -> Screening {
+    /// Guardrails, then policy, then deciders. A rule that approves stands for the last two, never for a guardrail.
+    async fn look(&self, path: &CallPath, call: &Call, rule: Option<StandingRule>, now: Timestamp) -> Screening {
         let with = |verdict, guardrails| Screening { call: path.clone(), verdict, guardrails };
         let Some((tool, context)) = self.tool_for(path, call) else {
             // Hand-offs have no code to look at.
@@ -79,6 +82,9 @@ impl Drive {
             }
             Some(Objection::Halt { guardrail, message }) => return with(Verdict::Halt { guardrail, message }, results),
             None => {}
+        }
+        if let Some(rule) = rule {
+            return with(Verdict::Ruled(rule), results);
         }
         let verdict = match self.needs_person(&tool, &context, call).await {
             Need::No => Verdict::Allow,

@@ -58,6 +58,6 @@ pub(super) fn session_runs(tables: &Tables, session: &SessionId, limit: usize) -
 pub(super) fn session_entries(tables: &Tables, session: &SessionId, from: u64, limit: usize) -> Vec<(RunId, Entry)> {
     let places = tables.sessions.get(session).into_iter().flat_map(|session| session.entries.iter());
     let entries = places.map(|(run, revision)| (*run, &tables.runs[run].entries[*revision as usize - 1]));
-    let has_events_from = |entry: &Entry| !entry.events.is_empty() && entry.seq + entry.events.len() as u64 > from;
+    let has_events_from = |entry: &Entry| entry.seq + entry.events.len() as u64 > from;
     entries.filter(|(_, entry)| has_events_from(entry)).take(limit).map(|(run, entry)| (run, entry.clone())).collect()
 }

@@ -7,6 +7,7 @@ use holdpoint_core::input::Input;
 use holdpoint_core::record::Entry;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
+use holdpoint_core::time::Timestamp;
 
 use crate::fault::{Fault, RunError};
 use crate::hub::Live;
@@ -40,7 +41,7 @@ impl Runtime {
             if events.is_empty() {
                 return Ok(stored.run);
             }
-            match self.append_change(&stored, events).await {
+            match self.append_change(&stored, events, now).await {
                 Ok(()) => return Ok(stored.run),
                 Err(AppendError::Conflict { .. }) => stored = self.stored_run(run).await?,
                 Err(AppendError::Fault(fault)) => return Err(fault.into()),
@@ -55,13 +56,13 @@ impl Runtime {
         &self,
         stored: &Stored,
         events: Vec<holdpoint_core::event::RunEvent>,
+        at: Timestamp,
     ) -> Result<(), AppendError> {
         let run = &stored.run;
         let id = run.id();
         let (Some(session), Some(agent)) = (run.session(), run.agent()) else { return Err(AppendError::NoRun(id)) };
         let mut rows = Projection::default();
         rows.add(run, &events);
-        let at = self.store().now();
         let events: Arc<[_]> = events.into();
         let append = Append {
             run: id,

@@ -122,6 +122,10 @@ impl WatchSession {
     async fn read_store(&mut self) -> Result<(), RunError> {
         let entries = self.runtime.store().session_entries(&self.session, self.next, PAGE).await?;
         self.is_behind = entries.len() == PAGE;
+        // A reply's words were all spoken before it was written: those that wait here come before what was just read.
+        while let Ok(live) = self.live.try_recv() {
+            self.take(live);
+        }
         for (run, entry) in entries {
             self.queue(run, &entry);
         }

@@ -204,8 +204,9 @@ impl RunState {
         arguments: &holdpoint_core::json::CanonicalJson,
     ) -> Result<(), Refusal> {
         let Subject::Call { path, .. } = &self.run.pause(id)?.subject else { return Ok(()) };
-        let (Some(call), Some(frame)) = (self.run.call(path), self.run.frame(&path.frame())) else { return Ok(()) };
-        let checked = self.graph.validate(&frame.agent.id, &call.record.tool, arguments)?;
+        let turn = self.run.frame(&path.frame()).and_then(|frame| frame.turn());
+        let (Some(call), Some(turn)) = (self.run.call(path), turn) else { return Ok(()) };
+        let checked = self.graph.validate(&turn.agent, &call.record.tool, arguments)?;
         checked.map_err(|problem| Refusal::InvalidArguments { pause: id, problem })
     }
 
@@ -281,9 +282,10 @@ impl RunState {
     }
 }
 
-/// The definitions that the run's frames go on with.
+/// The definitions that the run goes on with, now or after a decision.
 fn digests(run: &Run) -> Vec<Digest> {
-    let mut digests: Vec<Digest> = run.frames().map(|(_, frame)| frame.agent.digest).collect();
+    let at_work = run.frames().map(|(_, frame)| &frame.agent);
+    let mut digests: Vec<Digest> = at_work.chain(run.agents_ahead()).map(|agent| agent.digest).collect();
     digests.sort_unstable();
     digests.dedup();
     digests

@@ -1,5 +1,5 @@
 //! What the library's tests share: small agents, counted tools, a test clock where time matters.
-#![allow(dead_code)] // Each test file uses its own part.
+#![allow(dead_code, unused_imports, clippy::unwrap_used)] // Each test file uses its own part.
 
 pub mod journal;
 

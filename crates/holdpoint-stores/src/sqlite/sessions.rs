@@ -1,0 +1,83 @@
+//! Sessions: their names, their counters, their runs and entries. Also the names of agents and tools, kept once.
+
+use holdpoint_core::ids::{AgentId, RunId, SessionId};
+use holdpoint_runtime::ports::store::{RunRow, RunStatus};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::columns::{Column, Name};
+use super::load::RawEntry;
+
+/// A session's key, if it has been used.
+pub(super) fn find(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<i64>> {
+    connection
+        .prepare_cached("SELECT key FROM session WHERE name = ?1")?
+        .query_row([session.as_str()], |row| row.get(0))
+        .optional()
+}
+
+/// The key of a session that is used for the first time.
+pub(super) fn add(connection: &Connection, session: &SessionId) -> rusqlite::Result<i64> {
+    connection.prepare_cached("INSERT INTO session (name) VALUES (?1)")?.insert([session.as_str()])
+}
+
+/// The key of an agent's or a tool's name, if it has been used.
+pub(super) fn find_name(connection: &Connection, text: &str) -> rusqlite::Result<Option<i64>> {
+    connection.prepare_cached("SELECT key FROM name WHERE text = ?1")?.query_row([text], |row| row.get(0)).optional()
+}
+
+/// The key of an agent's or a tool's name.
+pub(super) fn name(connection: &Connection, text: &str) -> rusqlite::Result<i64> {
+    let add = || connection.prepare_cached("INSERT INTO name (text) VALUES (?1)")?.insert([text]);
+    find_name(connection, text)?.map_or_else(add, Ok)
+}
+
+/// How many events a session has, and how many times pauses opened in it: the last entry knows.
+pub(super) fn counters(connection: &Connection, session: i64) -> rusqlite::Result<(u64, u64)> {
+    let last = connection
+        .prepare_cached(
+            "SELECT last_seq, pause_groups FROM entry WHERE session = ?1
+             ORDER BY last_seq DESC, pause_groups DESC LIMIT 1",
+        )?
+        .query_row([session], |row| {
+            let (Column(last_seq), Column(pause_groups)) = (row.get(0)?, row.get(1)?);
+            Ok((last_seq, pause_groups))
+        })
+        .optional()?;
+    Ok(last.unwrap_or_default())
+}
+
+/// A session's runs, newest first.
+pub(super) fn runs(connection: &Connection, session: &SessionId, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+    connection
+        .prepare_cached(
+            "SELECT run.id, name.text, run.status FROM run JOIN name ON name.key = run.agent
+             WHERE run.session = (SELECT key FROM session WHERE name = ?1) ORDER BY run.key DESC LIMIT ?2",
+        )?
+        .query_map((session.as_str(), Column(limit)), |row| {
+            let (Column(run), Name(agent)): (Column<RunId>, Name<AgentId>) = (row.get(0)?, row.get(1)?);
+            let Column(status): Column<RunStatus> = row.get(2)?;
+            Ok(RunRow { run, agent, status })
+        })?
+        .collect()
+}
+
+/// A session's entries that have events from a number on, in order.
+pub(super) fn entries(
+    connection: &Connection,
+    session: &SessionId,
+    from: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<(RunId, RawEntry)>> {
+    connection
+        .prepare_cached(
+            "SELECT run.id, entry.revision, last_seq, pause_groups, at, body
+             FROM entry JOIN run ON run.key = entry.run
+             WHERE entry.session = (SELECT key FROM session WHERE name = ?1) AND last_seq >= ?2
+             ORDER BY last_seq, pause_groups, entry.key LIMIT ?3",
+        )?
+        .query_map((session.as_str(), Column(from), Column(limit)), |row| {
+            let Column(run) = row.get(0)?;
+            Ok((run, RawEntry::read(row, 1)?))
+        })?
+        .collect()
+}
