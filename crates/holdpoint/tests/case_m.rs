@@ -1,4 +1,5 @@
 //! Group M: what a session holds before, during and after a pause, and what output guardrails have to do with it.
+#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
 
 mod common;
 
@@ -106,7 +107,7 @@ async fn three_turns_of_a_conversation_approved_restored_and_denied() {
     drop(runner);
     let runner = process();
     let mut state = RunState::from_json(&agent, &json).unwrap();
-    state.approve(&state.pauses()[0].clone()).unwrap();
+    state.approve(state.pauses()[0].id()).unwrap();
     assert_eq!(text_of(&runner.resume_state(&agent, state).await.unwrap()), "b is settled.");
     assert_eq!((told(&runner, &agent).await.len(), effects.count()), (8, 2));
 
@@ -356,12 +357,11 @@ async fn equal_ids_of_nested_calls_belong_to_their_own_agent() {
         let outer = agent("Outer", [inner.as_tool("ask_inner", "Asks.").build().unwrap(), gated(&effects)]);
         let calls = Reply::calls([("ask_inner", json!({"input": "x"})), ("ask_inner", json!({"input": "y"}))]);
         let calls = calls.and_call_as("call_0", "delete", json!({"path": "a"}));
-        let model = ScriptedModel::new([calls, Reply::text("outer")]).for_agent_by("ask_inner", |request| {
-            match request.turn {
+        let model =
+            ScriptedModel::new([calls, Reply::text("outer")]).for_agent_by("ask_inner", |request| match request.turn {
                 1 => Reply::empty().and_call_as("call_0", "delete", json!({"path": "a"})),
                 _ => Reply::text(format!("inner {}", holdpoint_models::scripted::last_results(request)[0].1)),
-            }
-        });
+            });
         let runner = Runner::in_memory(model);
         let outcome = paused(&runner, &outer).await;
         assert_eq!(outcome.pauses().len(), 3);
@@ -445,8 +445,7 @@ async fn a_sibling_that_completed_is_kept_through_the_pause_and_not_rerun() {
                 }
             };
             go_on(way, request).await.unwrap();
-            let whole: Vec<String> =
-                at_pause.into_iter().chain([RAN.to_owned(), "said: Gone.".to_owned()]).collect();
+            let whole: Vec<String> = at_pause.into_iter().chain([RAN.to_owned(), "said: Gone.".to_owned()]).collect();
             assert_eq!(told(&runner, &agent).await, whole, "{way:?} {is_restored}");
             assert_eq!((looked.count(), effects.count(), looks.count()), (1, 1, 1));
         }

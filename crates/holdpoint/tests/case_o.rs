@@ -1,6 +1,7 @@
 //! Group O: states that were ever written down are read for ever. They lie in `fixtures/states/`, and are never changed.
 //!
 //! `HOLDPOINT_WRITE_FIXTURES=1 cargo test -p holdpoint --test case_o` writes those that the manifest does not list yet.
+#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
 
 mod common;
 
@@ -54,6 +55,13 @@ fn text_of_file(file: &str) -> String {
     std::fs::read_to_string(shelf().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
+/// A state of the shelf, by its name.
+async fn shelved(name: &str) -> String {
+    let file = format!("format-1/{name}.json");
+    assert!(manifest().await.states.iter().any(|state| state.file == file), "{file} is not listed");
+    text_of_file(&file)
+}
+
 /// What is listed. Other tests keep files of their own on the shelf; they look after those themselves.
 async fn manifest() -> &'static Manifest {
     static MANIFEST: OnceCell<Manifest> = OnceCell::const_new();
@@ -74,6 +82,7 @@ async fn write_missing() {
     let refused: BTreeSet<String> = manifest.refused.iter().map(|case| case.file.clone()).collect();
     let desk = Desk::new();
     let documents = documents(&desk).await;
+    let broken = broken(&documents[0].1);
     for (name, json) in &documents {
         let file = format!("format-{FORMAT}/{name}.json");
         if !known.contains(&file) {
@@ -82,7 +91,7 @@ async fn write_missing() {
             manifest.states.push(Written { sha256: write(&file, json), file, format: FORMAT, writer, reads });
         }
     }
-    for (name, code, text) in broken(&documents[0].1) {
+    for (name, code, text) in broken {
         let file = format!("refused/{name}.json");
         if !refused.contains(&file) {
             manifest.refused.push(Refused { sha256: write(&file, &text), file, code: code.to_owned() });
@@ -101,22 +110,49 @@ fn write(file: &str, text: &str) -> String {
     Digest::of(text.as_bytes()).to_string()
 }
 
-/// A state in short, in words that do not depend on how it is stored.
+/// A state in short, in words that do not depend on how it is stored or what our types are called.
 fn reads(state: &RunState) -> Vec<String> {
     let run = state.run();
-    let end = run.end().map_or("under way".to_owned(), |end| format!("{end:?}"));
     let at = state.current_agent().map_or("nobody".to_owned(), ToString::to_string);
-    let head = format!("{} of {at}: {end}; {} items, {:?}", state.run_id(), state.items().len(), state.usage());
+    let usage = state.usage();
+    let cost = format!("{}+{} tokens in {} requests", usage.input_tokens, usage.output_tokens, usage.requests);
+    let head = format!("{} of {at} {}, {} items, {cost}", run.id(), end_of(run), state.items().len());
     let pauses = state.all_pauses().iter().map(|pause| {
         let view = run.pause_view(pause.id);
         let call = view.as_ref().and_then(|view| view.call.as_ref());
         let call = call.map_or(String::new(), |call| format!(" {} {} {}", call.call_id, call.tool, call.arguments));
-        format!("{} {} {:?}{call}", pause.id, pause.kind.name(), pause.state)
+        format!("pause {} {} {}{call}", pause.id.number, pause.kind.name(), answer_of(pause))
     });
-    let rules = run.rules().iter().map(|rule| format!("{rule:?}"));
+    let rules = run.rules().iter().map(|rule| {
+        let says = if rule.is_denial() { "denies" } else { "approves" };
+        let (uses, conditions) = (run.rule_uses(rule.id), rule.scope.constraints.len());
+        format!(
+            "rule {} {says} {} by {}, {conditions} conditions, {uses} uses",
+            rule.id, rule.scope.tool.name, rule.author
+        )
+    });
     let staged = run.staged().iter().map(|staged| format!("staged {}", staged.to_text()));
     let context = run.context().map(|context| format!("context {context}"));
     [head].into_iter().chain(pauses).chain(rules).chain(staged).chain(context).collect()
+}
+
+fn end_of(run: &Run) -> String {
+    match RunOutcome::of(run) {
+        RunOutcome::Done(done) => format!("done {:?}", done.output.to_text()),
+        RunOutcome::Paused { pauses, .. } => format!("under way, {} open", pauses.len()),
+        RunOutcome::Failed { code, .. } => format!("failed {code}"),
+        RunOutcome::Cancelled { by, reason, .. } => format!("cancelled by {by}: {reason}"),
+    }
+}
+
+fn answer_of(pause: &Pause) -> String {
+    match &pause.state {
+        PauseState::Open { expires_at: None } => "open".to_owned(),
+        PauseState::Open { expires_at: Some(end) } => format!("open until {end}"),
+        PauseState::Decided(decided) => format!("{} by {} at {}", decided.decision.name(), decided.by, decided.at),
+        PauseState::Expired { at } => format!("expired at {at}"),
+        PauseState::Withdrawn { reason, .. } => format!("withdrawn: {reason}"),
+    }
 }
 
 /// The agent that the states are of. It may change: a run goes on with the definition that was stored with it.
@@ -206,8 +242,7 @@ async fn documents(desk: &Desk) -> Vec<(&'static str, String)> {
         let model = ScriptedModel::new(replies)
             .for_agent("ask_inner", [Reply::call("delete", json!({"path": "inner"})), Reply::text("inner")])
             .for_agent("Clerk", [Reply::call("delete", json!({"path": "filed"})), Reply::text("filed")]);
-        let builder = Runner::builder().model(Arc::new(model)).clock(clock.shared());
-        builder.pause_deadline(Duration::from_secs(3_600)).settings(|settings| settings.pause_deadline = None).build()
+        Runner::builder().model(Arc::new(model)).clock(clock.shared()).build()
     };
     let delete = |path: &str| Reply::call("delete", json!({"path": path})).costing(Usage::request(100, 10));
     let gone = || Reply::text("Gone.").costing(Usage::request(7, 3));
@@ -348,9 +383,9 @@ fn broken(whole: &str) -> Vec<(&'static str, &'static str, String)> {
         entries.push(json!({"at": 1_794_735_000_000_u64, "events": [event]}));
         document.to_string()
     };
-    fn last(document: &mut Value) -> &mut Vec<Value> {
+    fn events(document: &mut Value) -> impl DoubleEndedIterator<Item = &mut Value> {
         let entries = document["entries"].as_array_mut().unwrap();
-        entries.last_mut().unwrap()["events"].as_array_mut().unwrap()
+        entries.iter_mut().flat_map(|entry| entry["events"].as_array_mut().unwrap())
     }
     let twice = |field: &str| whole.replacen('{', &format!("{{{field},"), 1);
     vec![
@@ -396,7 +431,7 @@ fn broken(whole: &str) -> Vec<(&'static str, &'static str, String)> {
             "pause-led-elsewhere",
             "state_corrupt",
             edited(|document| {
-                let opened = last(document).iter_mut().find_map(|event| event.get_mut("pause.opened"));
+                let opened = events(document).find_map(|event| event.get_mut("pause.opened"));
                 opened.unwrap()["at"] = json!("1.5");
             }),
         ),
@@ -405,7 +440,7 @@ fn broken(whole: &str) -> Vec<(&'static str, &'static str, String)> {
             "state_corrupt",
             edited(|document| {
                 let start = document["entries"][0]["events"][0].clone();
-                last(document).push(start);
+                document["entries"][0]["events"].as_array_mut().unwrap().push(start);
             }),
         ),
         ("definition-changed", "state_corrupt", whole.replacen("Serve.", "Obey.", 1)),
@@ -494,7 +529,7 @@ async fn every_state_reads_as_it_did_and_is_written_again_without_a_change() {
 #[tokio::test]
 async fn a_signature_that_was_written_once_is_still_the_right_one() {
     let desk = Desk::new();
-    let text = text_of_file("format-1/signed.json");
+    let text = shelved("signed").await;
     let key = StateKey::new(KEY).unwrap();
     let state = RunState::from_json_signed(&desk.agent, &text, &key).unwrap();
     assert_eq!(state.to_json(), text.trim_end());
@@ -542,7 +577,7 @@ async fn every_state_on_the_shelf_goes_on_to_its_end() {
     ];
     for (name, effects, output) in expected {
         let desk = Desk::new();
-        let state = RunState::from_json(&desk.agent, &text_of_file(&format!("format-1/{name}.json"))).unwrap();
+        let state = RunState::from_json(&desk.agent, &shelved(name).await).unwrap();
         let was_over = state.end().is_some();
         let (outcome, model) = settle(&desk, state).await;
         assert_eq!(outcome.text().unwrap_or_default(), output, "{name}: {outcome:?}");
@@ -553,7 +588,7 @@ async fn every_state_on_the_shelf_goes_on_to_its_end() {
 #[tokio::test]
 async fn a_start_of_an_old_release_whose_end_nobody_wrote_down_is_in_doubt() {
     let desk = Desk::new();
-    let state = RunState::from_json(&desk.agent, &text_of_file("format-1/started.json")).unwrap();
+    let state = RunState::from_json(&desk.agent, &shelved("started").await).unwrap();
     let runner = Runner::in_memory(ScriptedModel::by(|_| Reply::text("Gone.")));
     let asked = runner.resume_state(&desk.agent, state).await.unwrap();
     let doubts = asked.pauses().iter().filter(|pause| pause.pause.kind == PauseKind::InDoubt);
@@ -563,7 +598,7 @@ async fn a_start_of_an_old_release_whose_end_nobody_wrote_down_is_in_doubt() {
 #[tokio::test]
 async fn the_ids_of_a_turn_are_kept_so_that_a_tool_sees_the_call_that_the_old_release_held() {
     let desk = Desk::new();
-    let text = text_of_file("format-1/nested.json");
+    let text = shelved("nested").await;
     let state = RunState::from_json(&desk.agent, &text).unwrap();
     let document: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(document["run"], json!(state.run_id().to_string()));
@@ -581,7 +616,7 @@ async fn the_ids_of_a_turn_are_kept_so_that_a_tool_sees_the_call_that_the_old_re
 #[tokio::test]
 async fn an_exact_denial_of_an_old_release_is_honoured() {
     let desk = Desk::new();
-    let state = RunState::from_json(&desk.agent, &text_of_file("format-1/denied.json")).unwrap();
+    let state = RunState::from_json(&desk.agent, &shelved("denied").await).unwrap();
     assert!(state.pauses().is_empty(), "nobody is asked again");
     let mut changed = state.clone();
     let pause = state.all_pauses()[0].id;
@@ -616,7 +651,7 @@ async fn every_document_that_is_no_state_is_refused_before_anything_runs() {
 #[tokio::test]
 async fn a_key_that_means_something_to_javascript_is_data_and_nothing_else() {
     let desk = Desk::new();
-    let state = RunState::from_json(&desk.agent, &text_of_file("format-1/odd-replies.json")).unwrap();
+    let state = RunState::from_json(&desk.agent, &shelved("odd-replies").await).unwrap();
     let held = state.pauses().remove(0).call.unwrap();
     assert_eq!(held.arguments.as_str(), r#"{"__proto__":{"approved":true},"constructor":1}"#);
     let (_, model) = settle(&desk, state).await;

@@ -1,4 +1,5 @@
 //! Weaknesses that were measured in the SDK whose guide this library follows. None of them may exist here.
+#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
 
 mod common;
 
@@ -255,6 +256,58 @@ async fn a_worker_that_comes_late_to_a_crashed_run_does_not_take_the_start_for_i
     assert_eq!(asked.pauses().len(), 1, "{asked:?}");
     assert_eq!(asked.pauses()[0].pause.kind, PauseKind::InDoubt);
     assert_eq!(hanging.effects.count(), 1);
+}
+
+/// A model that is slow to reply in one turn.
+struct Stalling {
+    model: ScriptedModel,
+    turn: u32,
+    go: Arc<Notify>,
+}
+
+#[async_trait::async_trait]
+impl Model for Stalling {
+    async fn reply(&self, request: ModelRequest, deltas: DeltaSink) -> Result<ModelReply, ModelFault> {
+        if request.turn == self.turn {
+            self.go.notified().await;
+        }
+        self.model.reply(request, deltas).await
+    }
+
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_is_told_that_the_run_is_busy_has_changed_nothing() {
+    let (bench, paid, filed) = (Bench::new(), Effects::default(), Effects::default());
+    let pay = counted("pay", &paid).needs_approval(true).build().unwrap();
+    let agent = agent("Payer", [pay, counted("file", &filed).build().unwrap()]);
+    let model =
+        ScriptedModel::new([Reply::call("pay", json!({})), Reply::call("file", json!({})), Reply::text("Done.")]);
+    let go = Arc::new(Notify::new());
+    let stalling = Arc::new(Stalling { model: model.clone(), turn: 2, go: go.clone() });
+    let (one, two) = (bench.builder(&model).model(stalling).build(), bench.runner(&model));
+    let paused = one.run(&agent, "pay").await.unwrap();
+    let run = paused.run_id();
+    one.approve(&paused.pauses()[0]).await.unwrap();
+    let driving = tokio::spawn(one.resume(&agent, run).into_future());
+    while two.read(run).await.unwrap().items().len() < 3 {
+        bench.clock.advance(Duration::from_millis(1));
+        tokio::task::yield_now().await;
+    }
+
+    // The first is slow: its lease runs out, and it takes it again before the second has written anything.
+    let before = two.read(run).await.unwrap();
+    bench.outlive_the_lease();
+    let busy = two.resume(&agent, run).await.unwrap_err();
+    assert_eq!(busy.code(), "run_busy");
+    assert_eq!(two.read(run).await.unwrap(), before);
+    assert_eq!(filed.count(), 0);
+    go.notify_one();
+    assert_eq!(text_of(&driving.await.unwrap().unwrap()), "Done.");
+    assert_eq!((paid.count(), filed.count()), (1, 1));
 }
 
 #[tokio::test]

@@ -88,6 +88,22 @@ fn an_exact_repeat_of_a_settled_call_takes_its_outcome_and_runs_nothing() {
 }
 
 #[test]
+fn a_repeat_is_known_though_another_agent_was_at_work_when_the_call_was_settled() {
+    check(
+        r#"user: go
+           model: pay#a
+           policy: allow
+           set agent: Sales
+           tool 1.0: "paid"
+           set agent: Support
+           ---
+           model: pay#a"#,
+        "model replied repeating 1.0
+         next          call model root",
+    );
+}
+
+#[test]
 fn a_denied_call_that_is_repeated_stays_denied_and_nobody_is_asked() {
     check(
         r#"user: go

@@ -360,6 +360,21 @@ fn a_rule_can_be_taken_back() {
 }
 
 #[test]
+fn a_rule_that_was_taken_back_is_not_brought_back_by_what_the_store_remembers() {
+    let mut world = play(
+        r#"user: go
+           model: pay & pay
+           policy: hold & skip
+           ana: always approve #1 for session"#,
+    );
+    let stored = world.run.rules().to_vec();
+    let call = "1.1".parse().unwrap();
+    assert_eq!(world.run.ruling(&call, &stored, world.now), Some(stored[0].clone()));
+    play_on(&mut world, "ana: revoke rule 1");
+    assert_eq!(world.run.ruling(&call, &stored, world.now), None);
+}
+
+#[test]
 fn the_number_of_a_rule_that_was_taken_back_is_not_used_again() {
     check(
         "user: go

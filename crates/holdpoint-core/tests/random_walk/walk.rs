@@ -505,7 +505,7 @@ impl<M: Machine> Walk<M> {
                 let id = *self.dice.pick(&["Sales", "Support"]);
                 Input::SetAgent { frame, agent: brief(id) }
             }
-            17 if self.dice.chance(70) => Input::Cancel { by: actor("ana"), reason: "enough".to_owned() },
+            17 | 21 if self.dice.chance(70) => Input::Cancel { by: actor("ana"), reason: "enough".to_owned() },
             18 if self.dice.chance(30) => Input::Fail { code: "gone".to_owned(), message: "gone".to_owned() },
             _ => self.misfit(),
         }

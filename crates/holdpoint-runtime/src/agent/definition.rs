@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::agent::Agent;
-use crate::ports::tool::{Approval, Tool, ToolShape};
+use crate::ports::tool::{Approval, Tool, ToolShape, check_schema, compile_schema};
 
 /// The stored definition of one agent. Code is not part of it: functions are found again by name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,13 @@ impl StoredDefinition {
     pub(crate) fn tool(&self, name: &ToolName) -> Option<&StoredTool> {
         self.tools.iter().find(|tool| tool.name == *name)
     }
+}
+
+/// Checks arguments against the schema that a stored definition gives a tool; `None` where it knows no such tool.
+pub fn check_stored(definition: &[u8], tool: &ToolName, arguments: &CanonicalJson) -> Option<Result<(), String>> {
+    let definition: StoredDefinition = serde_json::from_slice(definition).ok()?;
+    let schema = &definition.tool(tool)?.schema;
+    Some(compile_schema(schema).and_then(|validator| check_schema(&validator, arguments)))
 }
 
 impl StoredTool {

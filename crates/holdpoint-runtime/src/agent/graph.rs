@@ -235,7 +235,22 @@ fn bind(
         let kind = ToolKind::Handoff { to: brief_of(&handoff.to)? };
         bound.insert(handoff.tool, BoundTool { kind, tool: None });
     }
+    // A screen answers to both of its names: a call that waits under the other one is still decided and done. Only the
+    // tool's own name is offered, and a tool that bears the other one itself comes first.
+    let screens = agent.parts().tools.iter().filter(|tool| matches!(tool.shape(), ToolShape::Computer));
+    for (tool, other) in screens.filter_map(|tool| Some((tool, other_screen_name(tool.name())?))) {
+        bound.entry(other).or_insert_with(|| BoundTool { kind: ToolKind::Computer, tool: Some(tool.clone()) });
+    }
     Ok(bound)
+}
+
+fn other_screen_name(name: &ToolName) -> Option<ToolName> {
+    let other = match name.as_str() {
+        "computer" => "computer_use_preview",
+        "computer_use_preview" => "computer",
+        _ => return None,
+    };
+    ToolName::new(other).ok()
 }
 
 fn offered(agent: &Agent) -> Arc<[OfferedTool]> {

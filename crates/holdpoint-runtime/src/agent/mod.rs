@@ -16,6 +16,7 @@ use crate::guardrail::{InputGuardrail, OutputGuardrail};
 use crate::ports::model::Model;
 use crate::ports::tool::{Tool, ToolBuilder, ToolProblems, ToolShape};
 
+pub use definition::check_stored;
 pub(crate) use definition::{StoredApproval, StoredDefinition};
 pub use graph::AgentGraph;
 pub(crate) use graph::Node;

@@ -215,7 +215,11 @@ impl Drive {
                 Some(agent) => Refusal::RunActive { run: active, agent: agent.id.clone() }.into(),
                 None => Refusal::RunNotFound(run).into(),
             },
-            AppendError::Leased { owner, until, .. } => Refusal::RunBusy { run, owner, until }.into(),
+            AppendError::Leased { owner, until, .. } => {
+                // Its holder goes on from what is stored: what was prepared here must not be written behind its back.
+                self.pending = Pending::default();
+                Refusal::RunBusy { run, owner, until }.into()
+            }
             AppendError::NoRun(run) => Refusal::RunNotFound(run).into(),
             AppendError::Fenced { .. } | AppendError::Conflict { .. } | AppendError::RuleSpent(_) => {
                 self.lease = None;

@@ -147,12 +147,16 @@ impl Drive {
     }
 
     /// Calls that a process started which is gone.
-    pub(crate) fn adopt_orphans(&mut self) -> Result<(), RunError> {
+    ///
+    /// Written at once and under a lease of our own: where that process is alive after all, and was only slow, one of us
+    /// is told so before anybody is asked.
+    pub(crate) async fn adopt_orphans(&mut self) -> Result<(), RunError> {
         let orphans = self.run.started_calls();
         if orphans.is_empty() || self.run.end().is_some() {
             return Ok(());
         }
-        self.advance(Input::Orphaned(orphans))
+        self.advance(Input::Orphaned(orphans))?;
+        self.commit().await
     }
 }
 

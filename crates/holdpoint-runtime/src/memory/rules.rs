@@ -22,7 +22,7 @@ pub(super) fn change(tables: &Tables, append: &Append) -> Result<BTreeMap<RuleId
                 Rule { session: append.session.clone(), rule: rule.clone(), uses: 0, is_revoked: false }
             }
             (RuleChange::Used(_), Some(rule)) if !rule.is_revoked && rule.rule.is_alive(append.at, rule.uses) => {
-                Rule { uses: rule.uses + 1, ..rule }
+                Rule { uses: rule.uses.saturating_add(1), ..rule }
             }
             (RuleChange::Used(_), _) => return Err(AppendError::RuleSpent(id)),
             (RuleChange::Revoked(_), Some(rule)) => Rule { is_revoked: true, ..rule },

@@ -26,7 +26,7 @@ impl Runtime {
         }
         let mut drive = Drive::new(self.clone(), graph, stored.run, stored.revision, options);
         drive.reconcile().await?;
-        drive.adopt_orphans()?;
+        drive.adopt_orphans().await?;
         drive.drive().await
     }
 }

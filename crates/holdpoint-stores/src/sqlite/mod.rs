@@ -30,7 +30,7 @@ use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::clock::Clock;
 use holdpoint_runtime::ports::store::{
     Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RunRow, Store, StoreFault,
-    StoredRule,
+    StoreFaultKind, StoredRule,
 };
 
 pub use open::SqliteOptions;
@@ -70,7 +70,9 @@ impl SqliteStore {
         clock: Arc<dyn Clock>,
         options: SqliteOptions,
     ) -> Result<Self, StoreFault> {
-        let path = path.as_ref();
+        // Absolute, so that no name has a special meaning to SQLite and a change of folder changes nothing.
+        let path = &std::path::absolute(path)
+            .map_err(|error| StoreFault::because("open the file", StoreFaultKind::Unavailable, error))?;
         let connection = open::writer(path, &options, clock.now())?;
         let settings = open::settings(&connection)?;
         let writer = Writer::start(connection, Arc::clone(&clock), options.queue_max)?;

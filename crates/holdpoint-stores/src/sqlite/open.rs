@@ -36,6 +36,7 @@ impl Default for SqliteOptions {
 /// The connection that writes, with the schema in place.
 pub(super) fn writer(path: &Path, options: &SqliteOptions, now: Timestamp) -> Result<Connection, StoreFault> {
     check_library(rusqlite::version_number())?;
+    create_private(path);
     let connection = connect(path, options, OpenFlags::SQLITE_OPEN_CREATE).map_err(|error| fault::of(DOING, error))?;
     schema::check(&connection)?;
     configure(&connection).map_err(|error| fault::of(DOING, error))?;
@@ -46,6 +47,17 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions, now: Timestamp) -> Re
         .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false)
         .map_err(|error| fault::of(DOING, error))?;
     Ok(connection)
+}
+
+/// Begins a file that is its owner's alone: conversations and arguments stand in it. SQLite gives its log the same mode.
+///
+/// A file that is there already keeps its mode, and whatever is wrong is for opening it to report.
+fn create_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).ok();
 }
 
 /// A connection that only reads.
@@ -64,6 +76,8 @@ fn connect(path: &Path, options: &SqliteOptions, more: OpenFlags) -> rusqlite::R
     // Until the schema is known to be ours, not even closing may change the file.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    // A statement keeps its plan whatever is bound to it; otherwise most would be planned anew at every use.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

@@ -92,7 +92,7 @@ const LIST: &str = "
         AND :session IS NULL
     ORDER BY opened_at, run.id, number LIMIT :limit";
 
-/// Driven by the runs of one session.
+/// Driven by the runs of one session. The plus signs keep the planner from going through every open pause instead.
 const LIST_OF_SESSION: &str = "
     SELECT run.id, number, kind, pause.status, session.name, agent.text, tool.text, opened_at, expires_at, pause_group
     FROM session
@@ -100,8 +100,8 @@ const LIST_OF_SESSION: &str = "
     CROSS JOIN pause ON pause.run = run.key
     CROSS JOIN name AS agent ON agent.key = pause.agent
     LEFT JOIN name AS tool ON tool.key = pause.tool
-    WHERE session.name = :session AND pause.status = :status
-        AND (opened_at, run.id, number) > (:opened_after, :after_run, :after_number)
+    WHERE session.name = :session AND +pause.status = :status
+        AND (+opened_at, run.id, number) > (:opened_after, :after_run, :after_number)
         AND (:agent IS NULL OR agent.text = :agent)
         AND (:tool IS NULL OR tool.text = :tool)
     ORDER BY opened_at, run.id, number LIMIT :limit";
@@ -150,4 +150,30 @@ fn row(row: &Row<'_>) -> rusqlite::Result<PauseRow> {
         expires_at: expires_at.map(|Column(time)| time),
         group,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(sql: &str) -> Vec<String> {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(include_str!("migrations/0001_runs.sql")).unwrap();
+        let mut explain = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        explain.raw_query().mapped(|row| row.get(3)).collect::<rusqlite::Result<_>>().unwrap()
+    }
+
+    #[test]
+    fn a_page_is_read_from_the_index_in_the_order_of_time() {
+        let plan = plan(LIST);
+        assert_eq!(plan[0], "SEARCH pause USING INDEX pause_by_time (status=? AND opened_at>?)");
+        assert!(plan.iter().any(|line| line.contains("TEMP B-TREE FOR LAST 2 TERMS OF ORDER BY")), "{plan:?}");
+    }
+
+    #[test]
+    fn a_sessions_pauses_are_found_by_its_runs() {
+        let plan = plan(LIST_OF_SESSION);
+        assert!(plan.contains(&"SEARCH pause USING PRIMARY KEY (run=?)".to_owned()), "{plan:?}");
+        assert!(!plan.iter().any(|line| line.starts_with("SCAN")), "{plan:?}");
+    }
 }

@@ -42,7 +42,7 @@ pub(super) fn check(
             (RuleChange::Made(_), Some(rule)) => rule,
             (RuleChange::Made(rule), None) => RuleRecord { rule: rule.clone(), uses: 0, is_revoked: false },
             (RuleChange::Used(_), Some(rule)) if !rule.is_revoked && rule.rule.is_alive(append.at, rule.uses) => {
-                RuleRecord { uses: rule.uses + 1, ..rule }
+                RuleRecord { uses: rule.uses.saturating_add(1), ..rule }
             }
             (RuleChange::Used(_), _) => return Err(AppendError::RuleSpent(id).into()),
             (RuleChange::Revoked(_), Some(rule)) => RuleRecord { is_revoked: true, ..rule },

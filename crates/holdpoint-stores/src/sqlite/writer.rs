@@ -18,6 +18,11 @@ const BATCH_JOBS_MAX: usize = 256;
 /// How many bytes one transaction takes; the write that passes it is the last one.
 const BATCH_BYTES_MAX: usize = 1_024 * 1_024;
 
+/// How often the writer steps aside for others before it flushes what it has.
+const QUIET_TURNS_MAX: usize = 4;
+
+const FLUSH_FAILED: &str = "an earlier flush to disk failed; the file must be opened again";
+
 /// How much was written since a file was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WriterCounts {
@@ -39,7 +44,7 @@ impl Health {
     /// A flush failed earlier.
     pub(super) fn check(&self, doing: &'static str) -> Result<(), StoreFault> {
         match self.0.load(Ordering::Acquire) {
-            true => Err(StoreFault::because(doing, StoreFaultKind::Unavailable, "an earlier flush to disk failed")),
+            true => Err(StoreFault::because(doing, StoreFaultKind::Unavailable, FLUSH_FAILED)),
             false => Ok(()),
         }
     }
@@ -180,6 +185,20 @@ enum Failure {
     Commit(Error),
 }
 
+/// Lets those who were just answered write again, rather than flush for the first of them alone.
+///
+/// Only others that are ready to run are waited for, and only as long as they come: who writes alone never waits.
+fn await_company(jobs: &mpsc::Receiver<Box<dyn Job>>, expected: usize) {
+    let mut quiet_turns = 0;
+    let mut queued = jobs.len();
+    while queued + 1 < expected && quiet_turns < QUIET_TURNS_MAX {
+        std::thread::yield_now();
+        let now_queued = jobs.len();
+        quiet_turns = if now_queued > queued { 0 } else { quiet_turns + 1 };
+        queued = now_queued;
+    }
+}
+
 /// What the thread works with.
 struct Desk {
     connection: Connection,
@@ -190,7 +209,9 @@ struct Desk {
 
 impl Desk {
     fn work_off(self, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+        let mut last_batch = 0;
         while let Some(first) = jobs.blocking_recv() {
+            await_company(&jobs, last_batch);
             let mut bytes = first.size();
             let mut batch = vec![first];
             while batch.len() < BATCH_JOBS_MAX && bytes < BATCH_BYTES_MAX {
@@ -198,6 +219,7 @@ impl Desk {
                 bytes += next.size();
                 batch.push(next);
             }
+            last_batch = batch.len();
             self.write_batch(batch);
         }
         self.tidy_up();
@@ -234,6 +256,10 @@ impl Desk {
 
     /// Writes jobs in one transaction: all of them, or none.
     fn commit(&self, batch: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+        if !self.is_trusted() {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+            return Err(Failure::Begin(Error::SqliteFailure(code, Some(FLUSH_FAILED.to_owned()))));
+        }
         self.execute("BEGIN IMMEDIATE").map_err(Failure::Begin)?;
         for job in batch {
             if let Err(error) = job.run(&self.connection, self.clock.now()) {

@@ -9,8 +9,7 @@ use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Lease, LeaseChange, RunStatus};
 
-use super::trial::RunPen;
-use super::{Trial, sample};
+use super::{RunPen, Trial, sample};
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -19,7 +19,7 @@ pub mod sample;
 pub mod sessions;
 mod trial;
 
-pub use trial::{Trial, UnderTest};
+pub use trial::{RunPen, Trial, UnderTest};
 
 /// Makes one test of each case of the suite, for the store that the given async function makes.
 ///

@@ -10,8 +10,7 @@ use holdpoint_core::pause::PauseKind;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, PauseFilter, PauseRow, PauseStatus, RunStatus, Store};
 
-use super::trial::RunPen;
-use super::{Trial, sample};
+use super::{RunPen, Trial, sample};
 
 pub async fn pauses_that_open_together_share_a_number(trial: &Trial) {
     let run = trial.run(1, "s");

@@ -9,8 +9,7 @@ use holdpoint_core::ids::{RuleId, SessionId};
 use holdpoint_core::policy::{Constraint, Lifetime, RuleEffect, StandingRule};
 use holdpoint_runtime::ports::store::{Append, AppendError, RuleChange, StoredRule};
 
-use super::trial::RunPen;
-use super::{Trial, sample};
+use super::{RunPen, Trial, sample};
 
 /// Begins a run that makes this rule.
 async fn begin_with(trial: &Trial, run: &RunPen, rule: &StandingRule) {

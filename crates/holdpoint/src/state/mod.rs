@@ -18,7 +18,7 @@ use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::RunError;
-use holdpoint_runtime::agent::{Agent, AgentGraph};
+use holdpoint_runtime::agent::{Agent, AgentGraph, check_stored};
 use holdpoint_runtime::context::Context;
 use holdpoint_runtime::ports::clock::{Clock as _, SystemClock};
 
@@ -204,9 +204,15 @@ impl RunState {
         arguments: &holdpoint_core::json::CanonicalJson,
     ) -> Result<(), Refusal> {
         let Subject::Call { path, .. } = &self.run.pause(id)?.subject else { return Ok(()) };
-        let turn = self.run.frame(&path.frame()).and_then(|frame| frame.turn());
-        let (Some(call), Some(turn)) = (self.run.call(path), turn) else { return Ok(()) };
-        let checked = self.graph.validate(&turn.agent, &call.record.tool, arguments)?;
+        let (Some(call), Some(frame)) = (self.run.call(path), self.run.frame(&path.frame())) else { return Ok(()) };
+        let Some(turn) = frame.turn() else { return Ok(()) };
+        // The run goes on with the definition that it knows, whatever the tool takes now.
+        let known = self.definitions.iter().find(|(digest, _)| *digest == frame.agent.digest);
+        let known = known.filter(|_| turn.agent == frame.agent.id);
+        let checked = match known.and_then(|(_, bytes)| check_stored(bytes, &call.record.tool, arguments)) {
+            Some(checked) => checked,
+            None => self.graph.validate(&turn.agent, &call.record.tool, arguments)?,
+        };
         checked.map_err(|problem| Refusal::InvalidArguments { pause: id, problem })
     }
 

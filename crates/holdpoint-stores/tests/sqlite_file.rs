@@ -1,0 +1,384 @@
+//! What only a file can go through: being closed and opened, shared, damaged, filled up, written by a newer version.
+#![cfg(feature = "sqlite")]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdpoint_runtime::ports::clock::{Clock, SystemClock};
+use holdpoint_runtime::ports::store::{AppendError, PauseFilter, Store, StoreFault, StoreFaultKind};
+use holdpoint_stores::sqlite::{SqliteOptions, SqliteStore};
+use holdpoint_testkit::conformance::{Trial, UnderTest, sample};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+/// A folder for a file, and a trial whose store is in memory: it says what to append.
+struct Desk {
+    folder: TempDir,
+    trial: Trial,
+}
+
+impl Desk {
+    async fn new() -> Self {
+        async fn script(clock: Arc<dyn Clock>) -> UnderTest {
+            UnderTest::new(holdpoint_runtime::memory::MemoryStore::new(clock))
+        }
+        Self { folder: tempfile::tempdir().expect("a folder"), trial: Trial::new(script).await }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("holdpoint.db")
+    }
+
+    fn open(&self) -> SqliteStore {
+        self.try_open().unwrap_or_else(|fault| panic!("{fault}: {:?}", fault.source))
+    }
+
+    fn try_open(&self) -> Result<SqliteStore, StoreFault> {
+        SqliteStore::open(self.path(), self.trial.clock.shared())
+    }
+
+    /// Changes the file behind the store's back.
+    fn meddle(&self, sql: &str) {
+        Connection::open(self.path()).expect("the file").execute_batch(sql).expect("the change");
+    }
+
+    /// The files as they lie on the disk.
+    fn bytes(&self) -> Vec<(PathBuf, Vec<u8>)> {
+        let read = |path: PathBuf| std::fs::read(&path).map(|bytes| (path, bytes)).ok();
+        let wal = PathBuf::from(format!("{}-wal", self.path().display()));
+        [self.path(), wal].into_iter().filter_map(read).filter(|(_, bytes)| !bytes.is_empty()).collect()
+    }
+}
+
+fn kind_of(fault: Result<SqliteStore, StoreFault>) -> StoreFaultKind {
+    fault.err().expect("the file is refused").kind
+}
+
+fn fault_of<T: std::fmt::Debug>(answer: Result<T, AppendError>) -> StoreFaultKind {
+    match answer.expect_err("a fault") {
+        AppendError::Fault(fault) => fault.kind,
+        refusal => panic!("a fault expected, not: {refusal}"),
+    }
+}
+
+#[tokio::test]
+async fn everything_is_there_after_the_file_is_opened_again() {
+    let desk = Desk::new().await;
+    let run = desk.trial.run(1, "s");
+    let store = desk.open();
+    store.append(desk.trial.opening(&run, vec![desk.trial.pause(&run, 1)])).await.unwrap();
+    store.append(desk.trial.append(&run, 1, [sample::said("more")])).await.unwrap();
+    let before = store.load(run.id, 0).await.unwrap().unwrap();
+    let pauses = store.list_pauses(&PauseFilter::open()).await.unwrap();
+    drop(store);
+    let store = desk.open();
+    assert_eq!(store.load(run.id, 0).await.unwrap().unwrap().entries, before.entries);
+    assert_eq!(store.list_pauses(&PauseFilter::open()).await.unwrap(), pauses);
+    let appended = store.append(desk.trial.append(&run, 2, [sample::said("and more")])).await.unwrap();
+    assert_eq!((appended.revision, appended.seq), (3, 4));
+}
+
+#[tokio::test]
+async fn closing_leaves_one_file() {
+    let desk = Desk::new().await;
+    let store = desk.open();
+    store.append(desk.trial.first(&desk.trial.run(1, "s"))).await.unwrap();
+    store.claimable(9).await.unwrap();
+    drop(store);
+    let files: Vec<_> = std::fs::read_dir(desk.folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
+    assert_eq!(files, ["holdpoint.db"]);
+}
+
+#[tokio::test]
+async fn a_write_that_nobody_waits_for_is_finished_before_the_file_is_closed() {
+    let desk = Desk::new().await;
+    let store = desk.open();
+    let run = desk.trial.run(1, "s");
+    store.append(desk.trial.first(&run)).await.unwrap();
+    for expected in 1..50 {
+        let mut append = store.append(desk.trial.append(&run, expected, [sample::said("x")]));
+        // Queued, and then forgotten by whoever asked.
+        let _ = futures_util::poll!(&mut append);
+    }
+    drop(store);
+    assert_eq!(desk.open().load(run.id, 0).await.unwrap().unwrap().revision, 50);
+}
+
+#[tokio::test]
+async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
+    let desk = Desk::new().await;
+    desk.open().append(desk.trial.first(&desk.trial.run(1, "s"))).await.unwrap();
+    desk.meddle("INSERT INTO migration VALUES (2, x'00', 0); CREATE TABLE from_the_future (x)");
+    let before = desk.bytes();
+    assert_eq!(kind_of(desk.try_open()), StoreFaultKind::Newer);
+    assert!(desk.bytes() == before, "the file was changed");
+}
+
+#[tokio::test]
+async fn a_newer_file_with_an_unfinished_log_is_left_as_it_is() {
+    let desk = Desk::new().await;
+    drop(desk.open());
+    // Its writer has not closed it: the newest pages are still in the log.
+    let other = Connection::open(desk.path()).unwrap();
+    other.execute_batch("INSERT INTO migration VALUES (2, x'00', 0)").unwrap();
+    let before = desk.bytes();
+    assert_eq!(before.len(), 2);
+    assert_eq!(kind_of(desk.try_open()), StoreFaultKind::Newer);
+    assert!(desk.bytes() == before, "the file was changed");
+}
+
+#[tokio::test]
+async fn a_file_that_went_another_way_is_refused() {
+    let desk = Desk::new().await;
+    drop(desk.open());
+    desk.meddle("UPDATE migration SET sha256 = zeroblob(32)");
+    let before = desk.bytes();
+    assert_eq!(kind_of(desk.try_open()), StoreFaultKind::Corrupt);
+    assert!(desk.bytes() == before, "the file was changed");
+}
+
+#[tokio::test]
+async fn what_is_no_store_is_refused_and_left_as_it_is() {
+    let desk = Desk::new().await;
+    desk.meddle("CREATE TABLE recipes (title TEXT)");
+    let before = desk.bytes();
+    assert_eq!(kind_of(desk.try_open()), StoreFaultKind::Corrupt);
+    assert!(desk.bytes() == before, "the file was changed");
+
+    std::fs::write(desk.path(), "dear diary, ".repeat(1_000)).unwrap();
+    let before = desk.bytes();
+    assert_eq!(kind_of(desk.try_open()), StoreFaultKind::Corrupt);
+    assert!(desk.bytes() == before, "the file was changed");
+}
+
+#[tokio::test]
+async fn what_cannot_be_a_file_is_unavailable() {
+    let desk = Desk::new().await;
+    let clock = SystemClock::shared();
+    let nowhere = desk.folder.path().join("missing").join("holdpoint.db");
+    for path in [nowhere.as_path(), desk.folder.path(), Path::new("")] {
+        let fault = SqliteStore::open(path, Arc::clone(&clock)).err().expect("no store");
+        assert_eq!(fault.kind, StoreFaultKind::Unavailable, "{}", path.display());
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_new_file_is_its_owners_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let desk = Desk::new().await;
+    let store = desk.open();
+    store.append(desk.trial.first(&desk.trial.run(1, "s"))).await.unwrap();
+    for file in std::fs::read_dir(desk.folder.path()).unwrap().map(Result::unwrap) {
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600, "{:?}", file.file_name());
+    }
+}
+
+#[tokio::test]
+async fn the_settings_that_durability_rests_on_are_told() {
+    let desk = Desk::new().await;
+    let durability = desk.open().durability();
+    assert!(durability.survives_crash && durability.is_shared);
+    assert!(durability.settings.ends_with("journal_mode=wal, synchronous=full"), "{}", durability.settings);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_may_begin_one_file_at_once() {
+    for _ in 0..10 {
+        let desk = Desk::new().await;
+        let openings: Vec<_> = (0..4)
+            .map(|_| {
+                let (path, clock) = (desk.path(), desk.trial.clock.shared());
+                std::thread::spawn(move || SqliteStore::open(path, clock).map(drop))
+            })
+            .collect();
+        for opening in openings {
+            opening.join().unwrap().unwrap_or_else(|fault| panic!("{fault}: {:?}", fault.source));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_handles_on_one_file_have_one_winner_for_each_revision() {
+    let desk = Desk::new().await;
+    let stores = [Arc::new(desk.open()), Arc::new(desk.open())];
+    let run = desk.trial.run(1, "s");
+    stores[0].append(desk.trial.first(&run)).await.unwrap();
+    for expected in 1..=40 {
+        let race: Vec<_> = [0, 1, 0, 1]
+            .map(|index: usize| {
+                let append = desk.trial.append(&run, expected, [sample::said(&format!("store {index}"))]);
+                let store = Arc::clone(&stores[index]);
+                tokio::spawn(async move { store.append(append).await })
+            })
+            .into();
+        let mut wins = 0;
+        for racer in race {
+            match racer.await.unwrap() {
+                Ok(appended) => {
+                    wins += 1;
+                    assert_eq!((appended.revision, appended.seq), (expected + 1, expected + 1));
+                }
+                Err(AppendError::Conflict { revision, .. }) => assert_eq!(revision, expected + 1),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        assert_eq!(wins, 1);
+        // What one acknowledged, the other reads.
+        for store in &stores {
+            assert_eq!(store.load(run.id, 0).await.unwrap().unwrap().revision, expected + 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn somebody_elses_lock_makes_the_store_unavailable_until_it_is_gone() {
+    let desk = Desk::new().await;
+    let mut options = SqliteOptions::default();
+    options.busy_timeout = Duration::from_millis(20);
+    let store = SqliteStore::open_with(desk.path(), desk.trial.clock.shared(), options).unwrap();
+    let run = desk.trial.run(1, "s");
+    let other = Connection::open(desk.path()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    assert_eq!(fault_of(store.append(desk.trial.first(&run)).await), StoreFaultKind::Unavailable);
+    assert!(store.load(run.id, 0).await.unwrap().is_none(), "reading goes on");
+    other.execute_batch("ROLLBACK").unwrap();
+    store.append(desk.trial.first(&run)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_at_once_share_commits() {
+    let desk = Desk::new().await;
+    let store = Arc::new(desk.open());
+    let writers: Vec<_> = (1..=64)
+        .map(|number| {
+            let run = desk.trial.run(number, &format!("s{number}"));
+            let appends: Vec<_> =
+                (0..20).map(|expected| desk.trial.append(&run, expected, [sample::said("x")])).collect();
+            let store = Arc::clone(&store);
+            tokio::spawn(async move {
+                for append in appends {
+                    store.append(append).await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let counts = store.counts();
+    assert_eq!(counts.writes, 64 * 20);
+    assert!(counts.commits * 4 < counts.writes, "{counts:?}");
+    assert!(counts.commits * 256 >= counts.writes, "{counts:?}");
+}
+
+#[tokio::test]
+async fn a_refused_neighbour_does_not_hurt_the_others_in_its_commit() {
+    let desk = Desk::new().await;
+    let store = desk.open();
+    let (run, other) = (desk.trial.run(1, "s"), desk.trial.run(2, "t"));
+    let appends = [
+        desk.trial.first(&run),
+        desk.trial.append(&run, 7, [sample::said("stale")]),
+        desk.trial.append(&run, 1, [sample::said("good")]),
+        desk.trial.append(&other, 3, [sample::said("unknown")]),
+        desk.trial.first(&other),
+    ];
+    let answers = futures_util::future::join_all(appends.map(|append| store.append(append))).await;
+    let accepted: Vec<bool> = answers.iter().map(Result::is_ok).collect();
+    assert_eq!(accepted, [true, false, true, false, true]);
+    assert_eq!(store.load(run.id, 0).await.unwrap().unwrap().revision, 2);
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_the_store_goes_on_when_there_is_room() {
+    let desk = Desk::new().await;
+    let store = desk.open();
+    let run = desk.trial.run(1, "s");
+    store.append(desk.trial.first(&run)).await.unwrap();
+    store.limit_pages(60).await.unwrap();
+    let text = "x".repeat(20_000);
+    let mut revision = 1;
+    let kind = loop {
+        match store.append(desk.trial.append(&run, revision, [sample::said(&text)])).await {
+            Ok(appended) => revision = appended.revision,
+            Err(error) => break fault_of::<()>(Err(error)),
+        }
+    };
+    assert_eq!(kind, StoreFaultKind::Full);
+    assert!(revision > 1, "some of it fitted");
+    // Reading goes on, nothing acknowledged is missing, and it is still full.
+    assert_eq!(store.load(run.id, 0).await.unwrap().unwrap().revision, revision);
+    let again = desk.trial.append(&run, revision, [sample::said(&text)]);
+    assert_eq!(fault_of(store.append(again.clone()).await), StoreFaultKind::Full);
+    store.limit_pages(10_000).await.unwrap();
+    assert_eq!(store.append(again).await.unwrap().revision, revision + 1);
+    drop(store);
+    assert_eq!(desk.open().load(run.id, 0).await.unwrap().unwrap().entries.len() as u64, revision + 1);
+}
+
+#[tokio::test]
+async fn one_append_that_does_not_fit_leaves_its_neighbours_room() {
+    let desk = Desk::new().await;
+    let store = desk.open();
+    let runs: Vec<_> = (1..=8).map(|number| desk.trial.run(number, &format!("s{number}"))).collect();
+    for run in &runs {
+        store.append(desk.trial.first(run)).await.unwrap();
+    }
+    store.limit_pages(80).await.unwrap();
+    let huge = "x".repeat(500_000);
+    let texts = ["a", "b", "c", &huge, "d", "e", "f", "g"];
+    let appends = runs.iter().zip(texts).map(|(run, text)| desk.trial.append(run, 1, [sample::said(text)]));
+    let answers = futures_util::future::join_all(appends.map(|append| store.append(append))).await;
+    for (index, answer) in answers.into_iter().enumerate() {
+        match index {
+            3 => assert_eq!(fault_of(answer), StoreFaultKind::Full),
+            _ => assert_eq!(answer.unwrap().revision, 2, "neighbour {index}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_entry_that_cannot_be_read_names_its_run() {
+    let desk = Desk::new().await;
+    let (run, sound) = (desk.trial.run(1, "s"), desk.trial.run(2, "t"));
+    let store = desk.open();
+    store.append(desk.trial.first(&run)).await.unwrap();
+    store.append(desk.trial.append(&run, 1, [sample::said("x")])).await.unwrap();
+    store.append(desk.trial.first(&sound)).await.unwrap();
+    desk.meddle(
+        "UPDATE entry SET body = CAST(substr(body, 1, length(body) - 4) AS BLOB) WHERE run = 1 AND revision = 2",
+    );
+    let fault = store.load(run.id, 0).await.unwrap_err();
+    assert_eq!(fault.kind, StoreFaultKind::Corrupt);
+    let why = fault.source.unwrap().to_string();
+    assert!(why.contains(&format!("entry 2 of {}", run.id)), "{why}");
+    assert_eq!(store.session_entries(&run.session, 1, 9).await.unwrap_err().kind, StoreFaultKind::Corrupt);
+    // The others are none the worse, and what is sound of the run can still be read.
+    assert_eq!(store.load(sound.id, 0).await.unwrap().unwrap().revision, 1);
+    assert!(store.load(run.id, 2).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn a_missing_entry_is_noticed() {
+    let desk = Desk::new().await;
+    let run = desk.trial.run(1, "s");
+    let store = desk.open();
+    store.append(desk.trial.first(&run)).await.unwrap();
+    store.append(desk.trial.append(&run, 1, [sample::said("x")])).await.unwrap();
+    desk.meddle("DELETE FROM entry WHERE revision = 1");
+    let fault = store.load(run.id, 0).await.unwrap_err();
+    assert_eq!(fault.kind, StoreFaultKind::Corrupt);
+    assert!(fault.source.unwrap().to_string().contains(&run.id.to_string()));
+}
+
+#[tokio::test]
+async fn an_entry_in_a_newer_format_is_not_guessed_at() {
+    let desk = Desk::new().await;
+    let run = desk.trial.run(1, "s");
+    let store = desk.open();
+    store.append(desk.trial.first(&run)).await.unwrap();
+    desk.meddle(r#"UPDATE entry SET body = CAST('{"v":999,"happenings":[]}' AS BLOB)"#);
+    assert_eq!(store.load(run.id, 0).await.unwrap_err().kind, StoreFaultKind::Newer);
+}
