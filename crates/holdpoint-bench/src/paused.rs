@@ -19,7 +19,8 @@ pub(crate) fn bytes_per_run(runs: usize) -> Result<f64> {
 pub(crate) fn memory(runs: usize) -> Result<f64> {
     let folder = tempfile::tempdir_in(".")?;
     let path = folder.path().join("memory.db");
-    let output = Command::new(std::env::current_exe()?).arg("child-paused").arg(&path).arg(runs.to_string()).output()?;
+    let output =
+        Command::new(std::env::current_exe()?).arg("child-paused").arg(&path).arg(runs.to_string()).output()?;
     anyhow::ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }

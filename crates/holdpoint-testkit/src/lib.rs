@@ -2,6 +2,6 @@
 //! that loses power at a chosen write.
 
 pub mod clock;
-pub mod crash;
 pub mod conformance;
+pub mod crash;
 pub mod power_loss;

@@ -1,4 +1,5 @@
 //! Each scenario is cut at every store write, restarted and driven to the end, over memory that loses power.
+#![allow(clippy::unwrap_used)] // All of it is a test.
 
 use std::sync::Arc;
 

@@ -11,6 +11,7 @@ use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 use holdpoint_core::time::Timestamp;
 
+use crate::driver::lease::LeaseKeeper;
 use crate::driver::{Drive, Pending};
 use crate::fault::{Fault, RunError};
 use crate::hub::Live;
@@ -104,12 +105,19 @@ impl Drive {
         }));
         self.runtime.remember_definitions(&self.graph, &events);
         let settings = self.runtime.settings();
-        self.lease = appended.epoch.filter(|_| !is_last).map(|epoch| Lease {
+        self.grace = None;
+        let taken = appended.epoch.filter(|_| !is_last).map(|epoch| Lease {
             run: self.run_id(),
             epoch,
             owner: settings.owner.clone(),
             until: at.after(settings.lease),
         });
+        match (&self.lease, &taken) {
+            (Some(held), Some(taken)) if held.epoch == taken.epoch => {}
+            (_, None) => self.keeper = None,
+            (_, Some(taken)) => self.keeper = Some(LeaseKeeper::keep(&self.runtime, taken.clone())),
+        }
+        self.lease = taken;
         if let Some(session) = self.run.session() {
             let run = self.run_id();
             let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
@@ -162,30 +170,13 @@ impl Drive {
         for input in pending.inputs {
             self.advance_if_welcome(input);
         }
-        self.pending.has_outcome = pending.has_outcome;
         if self.run.end().is_some() {
             self.cancelled.cancel();
         }
     }
 
-    pub(super) async fn renew_lease(&mut self) -> Result<(), RunError> {
-        let Some(lease) = &self.lease else { return Ok(()) };
-        let renewed = self.runtime.store().renew(lease, self.runtime.settings().lease).await;
-        match renewed {
-            Ok(lease) => {
-                self.lease = Some(lease);
-                Ok(())
-            }
-            // A store that is away for a moment may be back before the lease ends.
-            Err(AppendError::Fault(fault)) => {
-                tracing::warn!(run.id = %self.run_id(), %fault, "the lease could not be renewed");
-                Ok(())
-            }
-            Err(error) => Err(self.lost(error)),
-        }
-    }
-
     async fn release_lease(&mut self) -> Result<(), RunError> {
+        self.keeper = None;
         if let Some(lease) = self.lease.take() {
             self.runtime.store().release(&lease).await?;
         }

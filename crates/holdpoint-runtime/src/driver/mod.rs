@@ -7,13 +7,14 @@
 mod call_model;
 mod commit;
 mod guard;
+mod lease;
 mod park;
 mod pinned;
 mod run_tools;
 mod screen;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use holdpoint_core::event::RunEvent;
@@ -36,6 +37,7 @@ use crate::projection::Projection;
 use crate::runtime::Runtime;
 use crate::settings::{DenialFormatter, DriftPolicy};
 
+use lease::LeaseKeeper;
 pub(crate) use pinned::stored_definition;
 
 /// One drive of one run, from where it stands to its next stop.
@@ -55,6 +57,9 @@ pub(crate) struct Drive {
     tools: BTreeSet<CallPath>,
     /// Calls whose start this drive made durable, and which it has not run yet. Nobody else may run them.
     started_here: BTreeSet<CallPath>,
+    /// Ends when an outcome has waited long enough for company. The lock is never contended: it makes the drive shareable.
+    grace: Option<Mutex<BoxFuture<'static, ()>>>,
+    keeper: Option<LeaseKeeper>,
     cancelled: CancellationToken,
     moving: Moving,
 }
@@ -82,8 +87,6 @@ struct Pending {
     inputs: Vec<Input>,
     events: Vec<RunEvent>,
     rows: Projection,
-    /// A tool's outcome is among it: it should not wait long.
-    has_outcome: bool,
 }
 
 /// Something that was under way came to its end.
@@ -97,7 +100,6 @@ enum Woken {
     Done(Option<Result<Done, tokio::task::JoinError>>),
     GraceOver,
     Changed,
-    RenewLease,
 }
 
 impl Drive {
@@ -127,6 +129,8 @@ impl Drive {
             models: BTreeSet::new(),
             tools: BTreeSet::new(),
             started_here: BTreeSet::new(),
+            grace: None,
+            keeper: None,
             cancelled: CancellationToken::new(),
             moving,
         }
@@ -178,26 +182,25 @@ impl Drive {
         Ok(moved)
     }
 
-    /// Waits for something under way to end; meanwhile writes outcomes that have waited, and keeps the lease.
+    /// Waits for something under way to end; meanwhile writes outcomes that have waited long enough.
     async fn wait(&mut self) -> Result<(), RunError> {
-        let clock = self.runtime.clock().clone();
-        let settings = self.runtime.settings();
-        let never = || Box::pin(std::future::pending()) as BoxFuture<'static, ()>;
-        let grace = if self.pending.has_outcome { clock.sleep(settings.outcome_grace) } else { never() };
-        let renewal = if self.lease.is_some() { clock.sleep(settings.lease / 3) } else { never() };
-        let notify = self.moving.notify.clone();
+        let Self { under_way, grace, moving, .. } = self;
+        let grace = async {
+            match grace {
+                Some(grace) => grace.get_mut().unwrap_or_else(PoisonError::into_inner).await,
+                None => std::future::pending().await,
+            }
+        };
         let woken = tokio::select! {
             biased;
-            done = self.under_way.join_next() => Woken::Done(done),
-            () = notify.notified() => Woken::Changed,
+            done = under_way.join_next() => Woken::Done(done),
+            () = moving.notify.notified() => Woken::Changed,
             () = grace => Woken::GraceOver,
-            () = renewal => Woken::RenewLease,
         };
         match woken {
             Woken::Done(done) => self.take(done),
             Woken::GraceOver => self.commit().await,
             Woken::Changed => self.catch_up().await,
-            Woken::RenewLease => self.renew_lease().await,
         }
     }
 
@@ -212,7 +215,8 @@ impl Drive {
             }
             Some(Ok(Done::Tool { call, outcome })) => {
                 self.tools.remove(&call);
-                self.pending.has_outcome = true;
+                let grace = self.runtime.settings().outcome_grace;
+                self.grace.get_or_insert_with(|| Mutex::new(self.runtime.clock().sleep(grace)));
                 self.advance_if_welcome(Input::CallEnded { call, outcome });
                 Ok(())
             }

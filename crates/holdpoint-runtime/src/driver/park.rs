@@ -1,12 +1,21 @@
 //! Stopping: a run that waits for a person, or is over, is written down and left to itself.
 
 use holdpoint_core::input::Input;
+use holdpoint_core::pause::{Pause, PauseState};
 use holdpoint_core::step::Step;
 
 use crate::driver::{Done, Drive};
 use crate::fault::RunError;
 
 impl Drive {
+    /// Pauses whose time is up expire now: nobody else may have looked since.
+    pub(crate) fn expire_overdue(&mut self) -> Result<(), RunError> {
+        let now = self.runtime.store().now();
+        let is_over = |pause: &Pause| matches!(pause.state, PauseState::Open { expires_at: Some(expires_at) } if expires_at <= now);
+        let overdue: Vec<_> = self.run.pauses().iter().filter(|pause| is_over(pause)).map(|pause| pause.id).collect();
+        overdue.into_iter().try_for_each(|pause| self.advance(Input::DeadlinePassed(pause)))
+    }
+
     /// Writes everything down and says whether there is nothing left to do here.
     pub(super) async fn park(&mut self) -> Result<bool, RunError> {
         if self.run.end().is_some() {

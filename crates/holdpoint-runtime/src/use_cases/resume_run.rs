@@ -27,6 +27,7 @@ impl Runtime {
         let mut drive = Drive::new(self.clone(), graph, stored.run, stored.revision, options);
         drive.reconcile().await?;
         drive.adopt_orphans().await?;
+        drive.expire_overdue()?;
         drive.drive().await
     }
 }

@@ -47,7 +47,7 @@ impl PreparedAppend {
             None => Place::find(connection, append)?,
         };
         if admit::begins(append, found)? {
-            place.check_free(connection, append.run)?;
+            place.check_free(connection)?;
         }
         let lease = admit::lease_after(append, found, now)?;
         let changed_rules = rules::check(connection, append, place.session)?;
@@ -115,17 +115,13 @@ impl Place {
     }
 
     /// Refuses a second run of the agent in the session.
-    fn check_free(&self, connection: &Connection, run: RunId) -> Result<(), WriteError> {
+    fn check_free(&self, connection: &Connection) -> Result<(), WriteError> {
         let (Some(session), Some(agent)) = (self.session, self.agent) else { return Ok(()) };
-        let busy: Option<Column<RunId>> = connection
+        let busy = connection
             .prepare_cached("SELECT id FROM run WHERE session = ?1 AND agent = ?2 AND status < 2")?
             .query_row((session, agent), |row| row.get(0))
             .optional()?;
-        match busy {
-            // A run that began already is for its revision to refuse.
-            Some(Column(other)) if other != run => Err(AppendError::SessionBusy { run: other }.into()),
-            _ => Ok(()),
-        }
+        busy.map_or(Ok(()), |Column(run)| Err(AppendError::SessionBusy { run }.into()))
     }
 }
 

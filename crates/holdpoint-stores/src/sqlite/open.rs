@@ -1,12 +1,12 @@
 //! Opening the file: the right library, the right settings, the right schema, or a refusal that changes nothing.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{StoreFault, StoreFaultKind};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::{fault, schema};
 
@@ -39,7 +39,7 @@ pub(super) fn writer(path: &Path, options: &SqliteOptions, now: Timestamp) -> Re
     create_private(path);
     let connection = connect(path, options, OpenFlags::SQLITE_OPEN_CREATE).map_err(|error| fault::of(DOING, error))?;
     schema::check(&connection)?;
-    configure(&connection).map_err(|error| fault::of(DOING, error))?;
+    patiently(options.busy_timeout, || configure(&connection)).map_err(|error| fault::of(DOING, error))?;
     check_settings(&connection)?;
     schema::migrate(&connection, now)?;
     // The file is ours: from now on closing it may tidy it up.
@@ -86,6 +86,22 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "full")?;
     connection.pragma_update_and_check(None, "journal_size_limit", 64 * 1_024 * 1_024, |_| Ok(()))
+}
+
+/// Tries again while another process has the file locked: to change a file to WAL, SQLite does not wait by itself.
+fn patiently(busy_timeout: Duration, action: impl Fn() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+    let begin = Instant::now();
+    loop {
+        match action() {
+            Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) => {
+                if begin.elapsed() >= busy_timeout {
+                    return Err(error);
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            done => return done,
+        }
+    }
 }
 
 /// Refuses a library with the WAL corruption bug.

@@ -92,6 +92,9 @@ pub async fn a_rule_of_another_session_is_refused(trial: &Trial) {
     let foreign = Append { rules: vec![RuleChange::Used(rule.id)], ..trial.first(&there) };
     trial.refused(foreign, AppendError::RuleSpent(rule.id)).await;
     assert!(trial.store.load(there.id, 0).await.unwrap().is_none());
+    trial.begin(&there).await;
+    let foreign = changing(trial, &there, 1, vec![RuleChange::Used(rule.id)]);
+    trial.refused(foreign, AppendError::RuleSpent(rule.id)).await;
     assert_eq!(standing(trial, &here.session).await, [StoredRule { rule, uses: 0 }]);
 }
 
@@ -135,7 +138,8 @@ pub async fn taking_back_what_is_not_there_changes_nothing(trial: &Trial) {
     begin_with(trial, &here, &rule).await;
     let unknown = RuleId { run: sample::run_id(77), number: 3 };
     let rules = vec![RuleChange::Revoked(rule.id), RuleChange::Revoked(unknown)];
-    trial.ok(Append { rules, ..trial.first(&there) }).await;
+    trial.ok(Append { rules: rules.clone(), ..trial.first(&there) }).await;
+    trial.ok(changing(trial, &there, 1, rules)).await;
     assert_eq!(standing(trial, &here.session).await, [StoredRule { rule: rule.clone(), uses: 0 }]);
     trial.ok(changing(trial, &here, 1, vec![RuleChange::Used(rule.id)])).await;
 }

@@ -71,7 +71,8 @@ fn check_effects(
         let count = world.count(&key);
         let is_told_to_repeat = run.pauses().iter().any(|pause| {
             let is_about = matches!(&pause.subject, Subject::Call { path, .. } if *path == answered.call);
-            let repeats = matches!(&pause.state, PauseState::Decided(decided) if decided.decision == Decision::RunAgain);
+            let repeats =
+                matches!(&pause.state, PauseState::Decided(decided) if decided.decision == Decision::RunAgain);
             is_about && repeats
         });
         let started = events().filter(|event| is_start_of(event, &answered.call)).count();
@@ -79,7 +80,9 @@ fn check_effects(
         match &answered.outcome {
             Outcome::Result(_) if runs_an_agent => {}
             Outcome::Result(_) if scenario.repeats => assert!(count >= 1, "{place}: {key} took effect {count} times"),
-            Outcome::Result(_) => assert_eq!(count, 1, "{place}: {key} took effect {count} times ({is_told_to_repeat})"),
+            Outcome::Result(_) => {
+                assert_eq!(count, 1, "{place}: {key} took effect {count} times ({is_told_to_repeat})")
+            }
             Outcome::Denied(_) | Outcome::Expired | Outcome::Responded(_) => {
                 assert_eq!(count, 0, "{place}: {key} was turned down and took effect");
             }

@@ -24,8 +24,8 @@ use holdpoint_runtime::{DriveOptions, RunError, Runtime};
 
 use crate::clock::TestClock;
 
-pub use check::check;
 pub use crate::power_loss::Cut;
+pub use check::check;
 pub use cut::{CutStore, OnCut};
 pub use person::Acknowledged;
 pub use scenario::{Scenario, scenarios};

@@ -65,18 +65,7 @@ impl Scenario {
 
 /// All of them.
 pub fn scenarios() -> Vec<Scenario> {
-    vec![
-        approve(),
-        deny(),
-        edit(),
-        parallel(),
-        expire(),
-        nested(),
-        hand_off(),
-        repeatable(),
-        two_rounds(),
-        respond(),
-    ]
+    vec![approve(), deny(), edit(), parallel(), expire(), nested(), hand_off(), repeatable(), two_rounds(), respond()]
 }
 
 fn approve() -> Scenario {
