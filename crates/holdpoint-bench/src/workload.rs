@@ -4,7 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Result;
-use holdpoint::{Agent, Reply, RunId, Runner, ScriptedModel, SqliteStore, Store, SystemClock, Tool};
+use holdpoint::{
+    Agent, DeltaSink, Model, ModelFault, ModelReply, ModelRequest, ProposedCall, RunId, Runner, SqliteStore, Store,
+    SystemClock, Tool, Usage,
+};
 use serde_json::json;
 
 /// What is asked.
@@ -45,11 +48,31 @@ impl holdpoint::RunTool for Pay {
     }
 }
 
-pub(crate) fn model() -> ScriptedModel {
-    ScriptedModel::new([
-        Reply::call("send_payment", arguments()),
-        Reply::text("Payment sent. The reference is PMT-0000123456."),
-    ])
+/// A model in the process that answers at once: what is measured is the runtime, not a model.
+struct Instant {
+    arguments: String,
+}
+
+#[async_trait::async_trait]
+impl Model for Instant {
+    async fn reply(&self, request: ModelRequest, _: DeltaSink) -> Result<ModelReply, ModelFault> {
+        let (text, calls) = match request.turn {
+            1 => {
+                let call = ProposedCall {
+                    id: "call_1".to_owned(),
+                    tool: "send_payment".to_owned(),
+                    arguments: self.arguments.clone(),
+                };
+                (None, vec![call])
+            }
+            _ => (Some("Payment sent. The reference is PMT-0000123456.".to_owned()), Vec::new()),
+        };
+        Ok(ModelReply { text, calls, usage: Usage::request(100, 20) })
+    }
+
+    fn name(&self) -> &str {
+        "instant"
+    }
 }
 
 pub(crate) fn sqlite(path: &Path) -> Result<Arc<dyn Store>> {
@@ -57,7 +80,7 @@ pub(crate) fn sqlite(path: &Path) -> Result<Arc<dyn Store>> {
 }
 
 pub(crate) fn runner(store: Arc<dyn Store>) -> Runner {
-    Runner::builder().store(store).model(Arc::new(model())).build()
+    Runner::builder().store(store).model(Arc::new(Instant { arguments: arguments().to_string() })).build()
 }
 
 /// Starts a run and leaves it paused.

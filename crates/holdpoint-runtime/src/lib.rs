@@ -9,6 +9,7 @@ mod hub;
 pub mod memory;
 pub mod ports;
 mod projection;
+mod recent;
 mod runtime;
 pub mod settings;
 pub mod use_cases;

@@ -19,6 +19,7 @@ use crate::ports::clock::{Clock, SystemClock};
 use crate::ports::ids::{Ids, TimeOrderedIds};
 use crate::ports::model::Model;
 use crate::ports::store::Store;
+use crate::recent::Recent;
 use crate::settings::Settings;
 
 /// Moves runs over one store. Cheap to clone; clones share everything.
@@ -33,6 +34,7 @@ struct Parts {
     settings: Settings,
     hub: Arc<Hub>,
     known_definitions: Mutex<HashSet<Digest>>,
+    recent: Recent,
 }
 
 /// Builds a [`Runtime`].
@@ -76,6 +78,10 @@ impl Runtime {
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         &self.0.hub
+    }
+
+    pub(crate) fn recent(&self) -> &Recent {
+        &self.0.recent
     }
 
     pub(crate) fn new_run_id(&self) -> RunId {
@@ -207,6 +213,7 @@ impl RuntimeBuilder {
             settings: self.settings,
             hub: Arc::default(),
             known_definitions: Mutex::default(),
+            recent: Recent::default(),
         }))
     }
 }

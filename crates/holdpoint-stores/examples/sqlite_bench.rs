@@ -13,7 +13,7 @@ use holdpoint_stores::sqlite::SqliteStore;
 use holdpoint_testkit::conformance::sample;
 use rusqlite::Connection;
 
-const CYCLES: usize = 4_000;
+const CYCLES: usize = 16_000;
 const PAUSED_RUNS: usize = 10_000;
 
 #[tokio::main]
@@ -101,15 +101,21 @@ async fn measure_speed(concurrent: usize) {
         worker.await.expect("a worker");
     }
     let took = begin.elapsed();
+    let writer_cpu = cpu_of_thread("holdpoint-sqlit");
     let counts = store.counts();
     let appends = (cycles / concurrent * concurrent * 4) as u64;
-    report(&format!("store, {concurrent} at once"), appends, counts.commits, took);
+    report(&format!("store, {concurrent} at once"), appends, counts.commits, took, writer_cpu);
     drop(store);
 
     let per_commit = (appends as f64 / counts.commits as f64).round() as usize;
+    let path = folder.path().join("bare.db");
     let begin = Instant::now();
-    let commits = bare_loop(&folder.path().join("bare.db"), &sizes, appends as usize, per_commit.max(1));
-    report(&format!("bare loop, {per_commit} per commit"), appends, commits, begin.elapsed());
+    let bare = std::thread::Builder::new().name("bare".to_owned()).spawn(move || {
+        let commits = bare_loop(&path, &sizes, appends as usize, per_commit.max(1));
+        (commits, cpu_of_thread("bare"))
+    });
+    let (commits, cpu) = bare.expect("a thread").join().expect("the bare loop");
+    report(&format!("bare loop, {per_commit} per commit"), appends, commits, begin.elapsed(), cpu);
     println!();
 }
 
@@ -135,9 +141,21 @@ fn bare_loop(path: &Path, sizes: &[usize], appends: usize, per_commit: usize) ->
     commits
 }
 
-fn report(what: &str, appends: u64, commits: u64, took: Duration) {
+fn report(what: &str, appends: u64, commits: u64, took: Duration, cpu: Option<Duration>) {
     let per_second = appends as f64 / took.as_secs_f64();
-    println!("{what:<28} {per_second:>9.0} appends/s  {commits:>6} commits  {:>8.1} ms", took.as_secs_f64() * 1e3);
+    let cpu = cpu.map_or(f64::NAN, |cpu| cpu.as_secs_f64() * 1e6 / appends as f64);
+    println!("{what:<28} {per_second:>9.0} appends/s  {commits:>6} commits  {cpu:>5.1} us of the writer's CPU each");
+}
+
+/// What the thread of this name has used so far, which says more than the clock does on a machine that is shared.
+fn cpu_of_thread(name: &str) -> Option<Duration> {
+    let tasks = std::fs::read_dir("/proc/self/task").ok()?.filter_map(Result::ok).map(|task| task.path());
+    let is_named = |task: &std::path::PathBuf| {
+        std::fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == name)
+    };
+    let task = tasks.filter(is_named).last()?;
+    let used = std::fs::read_to_string(task.join("schedstat")).ok()?;
+    Some(Duration::from_nanos(used.split_whitespace().next()?.parse().ok()?))
 }
 
 async fn measure_size() {

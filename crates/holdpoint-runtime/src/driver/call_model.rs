@@ -1,7 +1,9 @@
 //! Calls models and reads their replies: every call is resolved against the agent's definition, nothing is believed.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use holdpoint_core::ids::{FramePath, ToolName};
 use holdpoint_core::input::{Confirmation, Input, ReplyInput};
 use holdpoint_core::json::{CanonicalJson, JsonProblem};
@@ -13,10 +15,12 @@ use holdpoint_core::tool::{CallRecord, Effect, ToolKind};
 use crate::driver::{Done, Drive};
 use crate::fault::RunError;
 use crate::hub::Live;
-use crate::ports::model::{DeltaSink, Model, ModelReply, ModelRequest, OfferedTool, ProposedCall};
+use crate::ports::model::{DeltaSink, Model, ModelFault, ModelReply, ModelRequest, OfferedTool, ProposedCall};
 
 impl Drive {
-    pub(super) fn call_models(&mut self, frames: &[FramePath]) -> Result<(), RunError> {
+    /// Calls the models of these frames; says whether one replied at once.
+    pub(super) async fn call_models(&mut self, frames: &[FramePath]) -> Result<bool, RunError> {
+        let mut moved = false;
         for frame in frames {
             if self.models.contains(frame) {
                 continue;
@@ -26,12 +30,15 @@ impl Drive {
             let admitted = if frame.is_root() { u32::try_from(self.run.staged().len()).unwrap_or(u32::MAX) } else { 0 };
             self.models.insert(frame.clone());
             let frame = frame.clone();
-            self.under_way.spawn(async move {
-                let reply = model.reply(request, deltas).await;
+            let call = async move {
+                let name = model.name().to_owned();
+                let asked = AssertUnwindSafe(model.reply(request, deltas)).catch_unwind().await;
+                let reply = asked.unwrap_or_else(|_| Err(panicked(name)));
                 Done::Model { frame, admitted, reply }
-            });
+            };
+            moved |= self.begin_task(call).await?;
         }
-        Ok(())
+        Ok(moved)
     }
 
     fn request(&self, path: &FramePath) -> Result<(Arc<dyn Model>, ModelRequest), RunError> {
@@ -135,6 +142,10 @@ impl Drive {
         };
         checked.err().map(|problem| format!("the arguments do not fit the schema: {problem}"))
     }
+}
+
+fn panicked(model: String) -> ModelFault {
+    ModelFault { model, message: "it panicked".to_owned(), may_retry: false, source: None }
 }
 
 /// Arguments as canonical JSON. Text that is none is kept as a JSON string, with what is wrong with it.

@@ -11,7 +11,6 @@ use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 use holdpoint_core::time::Timestamp;
 
-use crate::driver::lease::LeaseKeeper;
 use crate::driver::{Drive, Pending};
 use crate::fault::{Fault, RunError};
 use crate::hub::Live;
@@ -114,8 +113,8 @@ impl Drive {
         });
         match (&self.lease, &taken) {
             (Some(held), Some(taken)) if held.epoch == taken.epoch => {}
-            (_, None) => self.keeper = None,
-            (_, Some(taken)) => self.keeper = Some(LeaseKeeper::keep(&self.runtime, taken.clone())),
+            // Kept from when there is something to wait for.
+            _ => self.keeper = None,
         }
         self.lease = taken;
         if let Some(session) = self.run.session() {

@@ -14,7 +14,9 @@ mod run_tools;
 mod screen;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
 
 use futures_util::future::BoxFuture;
 use holdpoint_core::event::RunEvent;
@@ -156,6 +158,10 @@ impl Drive {
 
     async fn go_on(&mut self) -> Result<(), RunError> {
         loop {
+            // Somebody else's word comes before the next model call or tool.
+            if futures_util::poll!(pin!(self.moving.notify.notified())).is_ready() {
+                self.catch_up().await?;
+            }
             let has_begun_work = match self.run.next_step() {
                 Step::Work(work) => self.begin(work).await?,
                 Step::AwaitCalls | Step::AwaitDecisions { .. } | Step::Finished(_) => false,
@@ -173,8 +179,8 @@ impl Drive {
 
     /// Begins what can be begun; says whether the run moved on, so that it must be asked again.
     async fn begin(&mut self, work: Work) -> Result<bool, RunError> {
-        self.call_models(&work.call_model)?;
-        let mut moved = self.check_inputs(&work.check_input).await?;
+        let mut moved = self.call_models(&work.call_model).await?;
+        moved |= self.check_inputs(&work.check_input).await?;
         moved |= self.check_outputs(&work.check_output).await?;
         moved |= self.screen_calls(&work.screen).await?;
         moved |= self.word_denials(&work.word).await?;
@@ -184,6 +190,9 @@ impl Drive {
 
     /// Waits for something under way to end; meanwhile writes outcomes that have waited long enough.
     async fn wait(&mut self) -> Result<(), RunError> {
+        if let (Some(lease), None) = (&self.lease, &self.keeper) {
+            self.keeper = Some(LeaseKeeper::keep(&self.runtime, lease.clone()));
+        }
         let Self { under_way, grace, moving, .. } = self;
         let grace = async {
             match grace {
@@ -198,38 +207,40 @@ impl Drive {
             () = grace => Woken::GraceOver,
         };
         match woken {
-            Woken::Done(done) => self.take(done),
+            // Tasks catch the panics of models and tools; one that was stopped has nothing to say.
+            Woken::Done(done) => done.and_then(Result::ok).map_or(Ok(()), |done| self.take(done)),
             Woken::GraceOver => self.commit().await,
             Woken::Changed => self.catch_up().await,
         }
     }
 
+    /// Begins something that may take long. What is ready at once is taken at once, and needs no task of its own; says
+    /// whether that was so.
+    async fn begin_task(&mut self, task: impl Future<Output = Done> + Send + 'static) -> Result<bool, RunError> {
+        let mut task = Box::pin(task);
+        match futures_util::poll!(&mut task) {
+            Poll::Ready(done) => self.take(done).map(|()| true),
+            Poll::Pending => {
+                self.under_way.spawn(task);
+                Ok(false)
+            }
+        }
+    }
+
     /// Takes what came of a model call or a tool.
-    fn take(&mut self, done: Option<Result<Done, tokio::task::JoinError>>) -> Result<(), RunError> {
+    fn take(&mut self, done: Done) -> Result<(), RunError> {
         match done {
-            None => Ok(()),
-            Some(Ok(Done::Model { frame, admitted, reply })) => {
+            Done::Model { frame, admitted, reply } => {
                 self.models.remove(&frame);
                 let reply = reply.map_err(|source| Fault::Model { run: self.run.id(), source })?;
                 self.read_reply(frame, admitted, reply)
             }
-            Some(Ok(Done::Tool { call, outcome })) => {
+            Done::Tool { call, outcome } => {
                 self.tools.remove(&call);
                 let grace = self.runtime.settings().outcome_grace;
                 self.grace.get_or_insert_with(|| Mutex::new(self.runtime.clock().sleep(grace)));
                 self.advance_if_welcome(Input::CallEnded { call, outcome });
                 Ok(())
-            }
-            // Tools catch their own panics; a model that panics is a model that failed.
-            Some(Err(error)) => {
-                let message = if error.is_panic() { "it panicked" } else { "it was stopped" };
-                let source = ModelFault {
-                    model: "unknown".to_owned(),
-                    message: message.to_owned(),
-                    may_retry: false,
-                    source: Some(Box::new(error)),
-                };
-                Err(Fault::Model { run: self.run.id(), source }.into())
             }
         }
     }

@@ -27,7 +27,10 @@ impl Drive {
             Step::Work(_) => Ok(false),
             // The calls that run are not ours: another process was faster, and goes on.
             Step::AwaitCalls => Err(self.moved_elsewhere().await),
-            Step::AwaitDecisions { .. } | Step::Finished(_) => Ok(true),
+            Step::AwaitDecisions { .. } | Step::Finished(_) => {
+                self.runtime.recent().keep(&self.run, self.revision);
+                Ok(true)
+            }
         }
     }
 

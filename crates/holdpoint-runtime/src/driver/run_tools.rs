@@ -37,8 +37,15 @@ impl Drive {
         self.advance_if_welcome(Input::StartCalls(cleared.clone()));
         // Durable before anything runs: after a crash it must be known that it may have run.
         self.commit().await?;
+        let is_alone = cleared.len() == 1;
         for path in cleared {
-            self.spawn(path);
+            if let Some(task) = self.task(path) {
+                match is_alone {
+                    true => drop(self.begin_task(task).await?),
+                    // Several run beside each other from the start, also those that never wait.
+                    false => drop(self.under_way.spawn(task)),
+                }
+            }
         }
         Ok(true)
     }
@@ -87,17 +94,17 @@ impl Drive {
         }
     }
 
-    /// Runs a call whose start is durable, and was made durable here: another process may have been faster.
-    fn spawn(&mut self, path: CallPath) {
+    /// The run of a call whose start is durable, and was made durable here: another process may have been faster.
+    fn task(&mut self, path: CallPath) -> Option<impl Future<Output = Done> + Send + use<>> {
         if !self.started_here.remove(&path) {
-            return;
+            return None;
         }
-        let Some(call) = self.run.call(&path).filter(|call| call.state == CallState::Started) else { return };
+        let call = self.run.call(&path).filter(|call| call.state == CallState::Started)?;
         let arguments = call.arguments.clone();
-        let Some((tool, context)) = self.tool_for(&path, call) else { return };
+        let (tool, context) = self.tool_for(&path, call)?;
         self.tools.insert(path.clone());
         let clock = self.runtime.clock().clone();
-        self.under_way.spawn(async move {
+        Some(async move {
             let limit = tool.0.timeout.map(|timeout| (timeout, clock.sleep(timeout)));
             let running = run(tool, context, arguments);
             let outcome = match limit {
@@ -109,7 +116,7 @@ impl Drive {
                 },
             };
             Done::Tool { call: path, outcome }
-        });
+        })
     }
 }
 

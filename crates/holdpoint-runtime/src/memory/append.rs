@@ -8,9 +8,15 @@ use holdpoint_core::time::Timestamp;
 
 use crate::memory::tables::{LeaseSlot, Run, Tables};
 use crate::memory::{lease, rules};
-use crate::ports::store::{Append, AppendError, Appended, LeaseChange, PauseRow, RunStatus};
+use crate::ports::store::{
+    Append, AppendError, Appended, LeaseChange, PauseRow, PauseStatus, RunStatus, StoreFault, StoreFaultKind,
+};
 
 pub(super) fn append(tables: &mut Tables, append: Append, now: Timestamp) -> Result<Appended, AppendError> {
+    if append.events.is_empty() {
+        let why = format!("an append to {} has no events", append.run);
+        return Err(StoreFault::because("append", StoreFaultKind::Corrupt, why).into());
+    }
     check_run(tables, &append)?;
     let slot = tables.runs.get(&append.run).map(|run| run.lease.clone()).unwrap_or_default();
     let slot = lease::change(append.run, slot, &append.lease, append.status, now)?;
@@ -98,9 +104,14 @@ fn write_entry(tables: &mut Tables, append: &Append) -> Entry {
 }
 
 fn write_pauses(tables: &mut Tables, rows: Vec<PauseRow>, group: Option<u64>) {
-    for mut row in rows {
-        let known = tables.pauses.get(&row.id).map(|known| known.group);
-        row.group = known.or(group).unwrap_or_default();
+    for row in rows {
+        let row = match tables.pauses.get(&row.id) {
+            None => PauseRow { group: group.unwrap_or_default(), ..row },
+            Some(known) if row.status == PauseStatus::Open => {
+                PauseRow { status: row.status, expires_at: row.expires_at, ..known.clone() }
+            }
+            Some(known) => PauseRow { status: row.status, ..known.clone() },
+        };
         tables.pauses.insert(row.id, row);
     }
 }

@@ -9,7 +9,10 @@
 //!   ([`AppendError::Conflict`]); the lease ([`AppendError::Leased`], [`AppendError::Fenced`]); the rules
 //!   ([`AppendError::RuleSpent`]). Then everything is written, or nothing.
 //! - **Event numbers** (`seq`) are dense in a session from one and count events, not entries. **Pause groups** are dense
-//!   in a session from one: each append that opens pauses takes the next, and all pauses that it opens share it.
+//!   in a session from one: each append that opens pauses takes the next, and all pauses that it opens share it. An
+//!   append without events has no place in that order and is a fault.
+//! - **A pause keeps what it was opened with**: a row that comes again changes its status, and its deadline while it is
+//!   open, and nothing else.
 //! - **A lease stops others only until its time is up; its holder may write until somebody else has taken it.** Taking
 //!   is refused while an unexpired lease stands, be it the taker's own. Holding, renewing and giving back ask for the
 //!   current epoch alone: a late holder is safe to admit as long as nobody took over, since the epoch would have

@@ -122,13 +122,14 @@ pub struct Append {
     pub agent: AgentId,
     /// When, by the store's clock.
     pub at: Timestamp,
-    /// What happened.
+    /// What happened: one event at least.
     pub events: Arc<[RunEvent]>,
     /// What the run needs next.
     pub status: RunStatus,
     /// Who moves the run from now on.
     pub lease: LeaseChange,
-    /// Pauses that opened or changed.
+    /// Pauses that opened or changed. One that is already there keeps what it was opened with: only its status changes,
+    /// and its deadline while it is open.
     pub pauses: Vec<PauseRow>,
     /// Rules that were made, used or taken back, of those that outlive the run.
     pub rules: Vec<RuleChange>,

@@ -27,8 +27,12 @@ pub(super) struct Stored {
 
 impl Runtime {
     pub(super) async fn stored_run(&self, run: RunId) -> Result<Stored, RunError> {
-        let loaded = self.store().load(run, 0).await?.ok_or(Refusal::RunNotFound(run))?;
-        let folded = Run::fold(run, loaded.entries.iter().flat_map(Entry::timed));
+        let (known, after) = self.recent().take(run).unwrap_or_else(|| (Run::new(run), 0));
+        let loaded = self.store().load(run, after).await?.ok_or(Refusal::RunNotFound(run))?;
+        let mut folded = known;
+        for (event, at) in loaded.entries.iter().flat_map(Entry::timed) {
+            folded.apply(event, at);
+        }
         Ok(Stored { run: folded, revision: loaded.revision, lease: loaded.lease })
     }
 
@@ -42,7 +46,10 @@ impl Runtime {
                 return Ok(stored.run);
             }
             match self.append_change(&stored, events, now).await {
-                Ok(()) => return Ok(stored.run),
+                Ok(()) => {
+                    self.recent().keep(&stored.run, stored.revision + 1);
+                    return Ok(stored.run);
+                }
                 Err(AppendError::Conflict { .. }) => stored = self.stored_run(run).await?,
                 Err(AppendError::Fault(fault)) => return Err(fault.into()),
                 Err(AppendError::NoRun(run)) => return Err(Refusal::RunNotFound(run).into()),

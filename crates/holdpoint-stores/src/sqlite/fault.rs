@@ -73,6 +73,11 @@ pub(super) fn unreadable(run: RunId, revision: u64, refusal: &Refusal) -> StoreF
     StoreFault::because("read an entry", kind, format!("entry {revision} of {run}: {refusal}"))
 }
 
+/// The fault of an append that says nothing: there is no place for it among the session's events.
+pub(super) fn no_events(run: RunId) -> StoreFault {
+    StoreFault::because("append", StoreFaultKind::Corrupt, format!("an append to {run} has no events"))
+}
+
 /// The fault of a run whose entries do not follow one another.
 pub(super) fn incomplete(run: RunId) -> StoreFault {
     StoreFault::because("load a run", StoreFaultKind::Corrupt, format!("entries of {run} are missing"))

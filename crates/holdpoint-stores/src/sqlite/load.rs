@@ -9,7 +9,7 @@ use holdpoint_runtime::ports::store::{Lease, LoadedRun, StoreFault};
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::columns::{Column, Name};
-use super::{append, fault};
+use super::{append, fault, keys};
 use crate::admit::Mover;
 
 /// A run as it stands in the file.
@@ -34,28 +34,31 @@ pub(super) struct RawEntry {
 pub(super) fn run(connection: &Connection, id: RunId, after: u64, now: Timestamp) -> rusqlite::Result<Option<RawRun>> {
     let found = connection
         .prepare_cached(
-            "SELECT run.key, revision, session.name, name.text, epoch, owner, since
-             FROM run JOIN session ON session.key = run.session JOIN name ON name.key = run.agent WHERE id = ?1",
+            "SELECT run.key, last_seq, revision, session.name, name.text, epoch, owner, since
+             FROM run JOIN session ON session.key = run.key >> 32 JOIN name ON name.key = run.agent WHERE id = ?1",
         )?
         .query_row([Column(id)], |row| {
-            let (Column(revision), Name(session), Name(agent)) = (row.get(1)?, row.get(2)?, row.get(3)?);
-            let slot = append::lease(row, 4)?;
+            let (Column(revision), Name(session), Name(agent)) = (row.get(2)?, row.get(3)?, row.get(4)?);
+            let slot = append::lease(row, 5)?;
             let lease = match slot.mover {
                 Mover::Holder { owner, until } if now < until => {
                     Some(Lease { run: id, epoch: slot.epoch, owner, until })
                 }
                 Mover::Holder { .. } | Mover::Nobody { .. } => None,
             };
-            let key: i64 = row.get(0)?;
-            Ok((key, RawRun { revision, session, agent, lease, entries: Vec::new() }))
+            let (key, Column(last_seq)): (i64, _) = (row.get(0)?, row.get(1)?);
+            Ok((key, last_seq, RawRun { revision, session, agent, lease, entries: Vec::new() }))
         })
         .optional()?;
-    let Some((key, mut run)) = found else { return Ok(None) };
-    // Keys grow with revisions, so the newest entries are found without looking at the others.
+    let Some((key, last_seq, mut run)) = found else { return Ok(None) };
+    // From the run's last entry backwards, past those of other runs in the session, until all that are new are found.
     let mut newest = connection.prepare_cached(
-        "SELECT revision, last_seq, pause_groups, at, body FROM entry WHERE run = ?1 ORDER BY key DESC LIMIT ?2",
+        "SELECT key, revision, pause_groups, at, body FROM entry WHERE key BETWEEN ?1 AND ?2 AND run = ?3
+         ORDER BY key DESC LIMIT ?4",
     )?;
-    let rows = newest.query_map((key, Column(run.revision.saturating_sub(after))), |row| RawEntry::read(row, 0))?;
+    let last = keys::key(keys::session_of(key), last_seq)?;
+    let new = Column(run.revision.saturating_sub(after));
+    let rows = newest.query_map((key, last, Column(keys::seq_of(key)), new), |row| RawEntry::read(row, 0))?;
     run.entries = rows.collect::<rusqlite::Result<_>>()?;
     run.entries.reverse();
     Ok(Some(run))
@@ -75,10 +78,10 @@ impl RawRun {
 }
 
 impl RawEntry {
-    /// The entry in the columns `revision`, `last_seq`, `pause_groups`, `at` and `body`, from this index on.
+    /// The entry in the columns `key`, `revision`, `pause_groups`, `at` and `body`, from this index on.
     pub(super) fn read(row: &Row<'_>, first: usize) -> rusqlite::Result<Self> {
-        let (Column(revision), Column(last_seq)) = (row.get(first)?, row.get(first + 1)?);
-        let (Column(pause_groups), Column(at)) = (row.get(first + 2)?, row.get(first + 3)?);
+        let (Column(revision), Column(pause_groups)) = (row.get(first + 1)?, row.get(first + 2)?);
+        let (last_seq, Column(at)) = (keys::seq_of(row.get(first)?), row.get(first + 3)?);
         Ok(Self { revision, last_seq, pause_groups, at, body: row.get(first + 4)? })
     }
 

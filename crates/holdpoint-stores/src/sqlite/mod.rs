@@ -8,6 +8,7 @@ mod append;
 mod columns;
 mod definitions;
 mod fault;
+mod keys;
 mod leases;
 mod load;
 mod open;
@@ -102,7 +103,7 @@ impl Store for SqliteStore {
     }
 
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let append = PreparedAppend::new(append);
+        let append = PreparedAppend::new(append)?;
         let size = append.size();
         self.writer.write("append", size, move |connection, now| append.write(connection, now)).await
     }

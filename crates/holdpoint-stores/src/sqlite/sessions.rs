@@ -5,6 +5,7 @@ use holdpoint_runtime::ports::store::{RunRow, RunStatus};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::columns::{Column, Name};
+use super::keys;
 use super::load::RawEntry;
 
 /// A session's key, if it has been used.
@@ -34,13 +35,10 @@ pub(super) fn name(connection: &Connection, text: &str) -> rusqlite::Result<i64>
 /// How many events a session has, and how many times pauses opened in it: the last entry knows.
 pub(super) fn counters(connection: &Connection, session: i64) -> rusqlite::Result<(u64, u64)> {
     let last = connection
-        .prepare_cached(
-            "SELECT last_seq, pause_groups FROM entry WHERE session = ?1
-             ORDER BY last_seq DESC, pause_groups DESC LIMIT 1",
-        )?
-        .query_row([session], |row| {
-            let (Column(last_seq), Column(pause_groups)) = (row.get(0)?, row.get(1)?);
-            Ok((last_seq, pause_groups))
+        .prepare_cached("SELECT key, pause_groups FROM entry WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1")?
+        .query_row(keys::keys_of(session), |row| {
+            let Column(pause_groups) = row.get(1)?;
+            Ok((keys::seq_of(row.get(0)?), pause_groups))
         })
         .optional()?;
     Ok(last.unwrap_or_default())
@@ -48,12 +46,13 @@ pub(super) fn counters(connection: &Connection, session: i64) -> rusqlite::Resul
 
 /// A session's runs, newest first.
 pub(super) fn runs(connection: &Connection, session: &SessionId, limit: usize) -> rusqlite::Result<Vec<RunRow>> {
+    let Some((first, last)) = keys::keys_of_name(connection, session)? else { return Ok(Vec::new()) };
     connection
         .prepare_cached(
             "SELECT run.id, name.text, run.status FROM run JOIN name ON name.key = run.agent
-             WHERE run.session = (SELECT key FROM session WHERE name = ?1) ORDER BY run.key DESC LIMIT ?2",
+             WHERE run.key BETWEEN ?1 AND ?2 ORDER BY run.key DESC LIMIT ?3",
         )?
-        .query_map((session.as_str(), Column(limit)), |row| {
+        .query_map((first, last, Column(limit)), |row| {
             let (Column(run), Name(agent)): (Column<RunId>, Name<AgentId>) = (row.get(0)?, row.get(1)?);
             let Column(status): Column<RunStatus> = row.get(2)?;
             Ok(RunRow { run, agent, status })
@@ -68,14 +67,15 @@ pub(super) fn entries(
     from: u64,
     limit: usize,
 ) -> rusqlite::Result<Vec<(RunId, RawEntry)>> {
+    let Some((first, last)) = keys::keys_of_name(connection, session)? else { return Ok(Vec::new()) };
+    let from = first.saturating_add(i64::try_from(from).unwrap_or(i64::MAX));
     connection
         .prepare_cached(
-            "SELECT run.id, entry.revision, last_seq, pause_groups, at, body
-             FROM entry JOIN run ON run.key = entry.run
-             WHERE entry.session = (SELECT key FROM session WHERE name = ?1) AND last_seq >= ?2
-             ORDER BY last_seq, pause_groups, entry.key LIMIT ?3",
+            "SELECT run.id, entry.key, entry.revision, pause_groups, at, body
+             FROM entry JOIN run ON run.key = ?1 + entry.run
+             WHERE entry.key BETWEEN ?2 AND ?3 ORDER BY entry.key LIMIT ?4",
         )?
-        .query_map((session.as_str(), Column(from), Column(limit)), |row| {
+        .query_map((first, from, last, Column(limit)), |row| {
             let Column(run) = row.get(0)?;
             Ok((run, RawEntry::read(row, 1)?))
         })?

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::clock::Clock;
@@ -18,8 +19,8 @@ const BATCH_JOBS_MAX: usize = 256;
 /// How many bytes one transaction takes; the write that passes it is the last one.
 const BATCH_BYTES_MAX: usize = 1_024 * 1_024;
 
-/// How often the writer steps aside for others before it flushes what it has.
-const QUIET_TURNS_MAX: usize = 4;
+/// How long the writer waits for the next of those it expects: less than a flush takes.
+const COMPANY_PATIENCE: Duration = Duration::from_micros(50);
 
 const FLUSH_FAILED: &str = "an earlier flush to disk failed; the file must be opened again";
 
@@ -187,15 +188,17 @@ enum Failure {
 
 /// Lets those who were just answered write again, rather than flush for the first of them alone.
 ///
-/// Only others that are ready to run are waited for, and only as long as they come: who writes alone never waits.
+/// As many as came last time are expected, and waited for only as long as they keep coming: who writes alone never
+/// waits.
 fn await_company(jobs: &mpsc::Receiver<Box<dyn Job>>, expected: usize) {
-    let mut quiet_turns = 0;
     let mut queued = jobs.len();
-    while queued + 1 < expected && quiet_turns < QUIET_TURNS_MAX {
+    let mut last_arrival = Instant::now();
+    while queued + 1 < expected && last_arrival.elapsed() < COMPANY_PATIENCE {
         std::thread::yield_now();
-        let now_queued = jobs.len();
-        quiet_turns = if now_queued > queued { 0 } else { quiet_turns + 1 };
-        queued = now_queued;
+        if jobs.len() > queued {
+            queued = jobs.len();
+            last_arrival = Instant::now();
+        }
     }
 }
 

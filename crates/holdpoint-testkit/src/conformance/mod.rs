@@ -33,7 +33,7 @@ macro_rules! store_conformance {
             appends: each_append_moves_the_revision_on_by_one;
             appends: what_was_written_is_read_back_entry_by_entry;
             appends: an_append_of_many_events_is_one_entry;
-            appends: an_append_without_events_takes_no_number;
+            appends: an_append_without_events_is_a_fault;
             appends: loading_after_a_revision_gives_only_what_is_new;
             appends: a_run_that_nobody_began_is_not_there;
             appends: a_run_that_never_began_cannot_go_on;
@@ -57,6 +57,7 @@ macro_rules! store_conformance {
             sessions: numbers_are_dense_when_runs_of_a_session_write_at_once;
             sessions: runs_are_listed_newest_first;
             sessions: entries_are_listed_in_order_with_their_runs;
+            sessions: a_run_is_loaded_whole_from_among_others;
             sessions: an_entry_is_listed_from_its_middle_on;
             sessions: reading_on_from_the_last_number_has_neither_gap_nor_duplicate;
             sessions: names_that_look_alike_are_different_sessions;
@@ -64,6 +65,8 @@ macro_rules! store_conformance {
             pauses: each_opening_in_a_session_has_the_next_number;
             pauses: a_pause_keeps_its_number_when_it_is_decided;
             pauses: a_pause_comes_back_as_it_was_written;
+            pauses: a_pause_is_of_the_agent_that_asks;
+            pauses: a_settled_pause_keeps_what_was_asked;
             pauses: pauses_are_listed_oldest_first;
             pauses: pauses_are_listed_by_status_session_agent_and_tool;
             pauses: pages_follow_without_gap_or_duplicate_while_pauses_open;

@@ -95,6 +95,42 @@ pub async fn a_pause_comes_back_as_it_was_written(trial: &Trial) {
     assert_eq!(trial.store.list_pauses(&all).await.unwrap(), expected);
 }
 
+pub async fn a_pause_is_of_the_agent_that_asks(trial: &Trial) {
+    let run = trial.run(1, "s");
+    trial.begin(&run).await;
+    // After a hand-off the writer may name another agent than the one that began; the run is still the first one's.
+    let billing = trial.run_of(1, "s", "Support/transfer_to_billing");
+    let pauses = vec![trial.pause(&billing, 1), trial.pause(&run, 2)];
+    let events = [sample::opened(1, None), sample::opened(2, None)];
+    trial.ok(Append { pauses, ..trial.append(&billing, 1, events) }).await;
+    let agents: Vec<_> = open(trial).await.into_iter().map(|row| row.agent).collect();
+    assert_eq!(agents, [billing.agent, run.agent.clone()]);
+    assert_eq!(trial.load(run.id).await.agent, run.agent);
+}
+
+pub async fn a_settled_pause_keeps_what_was_asked(trial: &Trial) {
+    let run = trial.run(1, "s");
+    let asked = PauseRow {
+        agent: sample::agent("Support/transfer_to_billing"),
+        expires_at: Some(trial.clock.now().after(Duration::from_secs(60))),
+        ..trial.pause(&run, 1)
+    };
+    trial.ok(trial.opening(&run, vec![asked.clone()])).await;
+    trial.clock.advance(Duration::from_secs(1));
+    // Who settles it may no longer know: the frame that asked can be gone.
+    let settled = PauseRow {
+        status: PauseStatus::Withdrawn,
+        kind: PauseKind::InDoubt,
+        tool: None,
+        expires_at: None,
+        ..trial.pause(&run, 1)
+    };
+    trial.ok(Append { pauses: vec![settled], ..trial.append(&run, 1, [sample::said("settled")]) }).await;
+    let all = PauseFilter { status: None, ..PauseFilter::open() };
+    let expected = PauseRow { status: PauseStatus::Withdrawn, group: 1, ..asked };
+    assert_eq!(trial.store.list_pauses(&all).await.unwrap(), [expected]);
+}
+
 pub async fn pauses_are_listed_oldest_first(trial: &Trial) {
     // The ids go down while time goes on.
     for number in (1..=5).rev() {

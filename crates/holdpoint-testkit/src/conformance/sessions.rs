@@ -154,6 +154,34 @@ pub async fn entries_are_listed_in_order_with_their_runs(trial: &Trial) {
     assert_eq!(of_bob, loaded);
 }
 
+pub async fn a_run_is_loaded_whole_from_among_others(trial: &Trial) {
+    // Three agents take turns in one session, and one of them has further runs afterwards.
+    let runs = ["Ana", "Bob", "Cem"]
+        .map(|agent| trial.run_of(agent.len() as u64 + u64::from(agent.as_bytes()[0]), "s", agent));
+    for expected in 0..5 {
+        for run in &runs {
+            let text = format!("{} {expected}", run.agent);
+            trial.ok(trial.append(run, expected, [sample::said(&text), sample::said("more")])).await;
+        }
+    }
+    let end = |run| Append { status: RunStatus::Finished, ..trial.append(run, 5, [sample::finished()]) };
+    trial.ok(end(&runs[0])).await;
+    for number in 1..=3 {
+        let later = trial.run_of(number, "s", "Ana");
+        trial.ok(Append { status: RunStatus::Finished, ..trial.first(&later) }).await;
+    }
+    for (run, revision) in runs.iter().zip([6, 5, 5]) {
+        for after in 0..=revision {
+            let loaded = trial.store.load(run.id, after).await.unwrap().unwrap();
+            let found: Vec<u64> = loaded.entries.iter().map(|entry| entry.revision).collect();
+            assert_eq!(found, (after + 1..=revision).collect::<Vec<_>>(), "{} after {after}", run.agent);
+            for entry in loaded.entries.iter().filter(|entry| entry.revision <= 5) {
+                assert_eq!(entry.events[0], sample::said(&format!("{} {}", run.agent, entry.revision - 1)));
+            }
+        }
+    }
+}
+
 pub async fn an_entry_is_listed_from_its_middle_on(trial: &Trial) {
     let run = trial.run(1, "s");
     trial.begin(&run).await;

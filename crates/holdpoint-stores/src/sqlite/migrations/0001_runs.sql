@@ -1,5 +1,6 @@
--- A journal of entries in the order of commits, and small rows beside it that are found by index.
--- Rows refer to each other by integer keys: the long names stand once.
+-- Journals of entries, and small rows beside them that are found by index. Long names stand once and are referred to by
+-- integer keys. Many keys hold a session and the number of one of its events, as `session << 32 | seq`: what belongs to
+-- a session lies together, in order, and needs no index of its own.
 
 CREATE TABLE session (
     key  INTEGER PRIMARY KEY,
@@ -13,11 +14,13 @@ CREATE TABLE name (
 ) STRICT;
 
 CREATE TABLE run (
+    -- The session, and the number of the run's first event.
     key      INTEGER PRIMARY KEY,
     id       BLOB NOT NULL UNIQUE,
-    session  INTEGER NOT NULL,
     agent    INTEGER NOT NULL,
     revision INTEGER NOT NULL,
+    -- The number of the run's last event.
+    last_seq INTEGER NOT NULL,
     -- 0 working, 1 waiting, 2 finished
     status   INTEGER NOT NULL,
     -- The lease: how many have held it, who does, and until when; without a holder, since when nobody does.
@@ -25,24 +28,28 @@ CREATE TABLE run (
     owner    TEXT,
     since    INTEGER NOT NULL
 ) STRICT;
-CREATE INDEX run_of_session ON run (session);
-CREATE UNIQUE INDEX run_under_way ON run (session, agent) WHERE status < 2;
 CREATE INDEX run_at_work ON run (since) WHERE status = 0;
 
--- What one append wrote. The session's counters are those of its last entry: how many events, how many times pauses
--- opened. Keys grow with every append, so that the entries of a run or session lie in the order of writing.
+-- The unfinished run of an agent in a session.
+CREATE TABLE under_way (
+    session INTEGER NOT NULL,
+    agent   INTEGER NOT NULL,
+    run     INTEGER NOT NULL,
+    PRIMARY KEY (session, agent)
+) STRICT, WITHOUT ROWID;
+
+-- What one append wrote. The session's counters are those of its last entry.
 CREATE TABLE entry (
+    -- The session, and the number of the entry's last event.
     key          INTEGER PRIMARY KEY,
+    -- The number of the first event of the run.
     run          INTEGER NOT NULL,
     revision     INTEGER NOT NULL,
-    session      INTEGER NOT NULL,
-    last_seq     INTEGER NOT NULL,
+    -- How many times pauses have opened in the session, this time included.
     pause_groups INTEGER NOT NULL,
     at           INTEGER NOT NULL,
     body         BLOB NOT NULL
 ) STRICT;
-CREATE INDEX entry_of_run ON entry (run);
-CREATE INDEX entry_of_session ON entry (session, last_seq, pause_groups);
 
 CREATE TABLE pause (
     run         INTEGER NOT NULL,
