@@ -50,6 +50,7 @@ macro_rules! store_conformance {
             sessions: a_run_that_waits_keeps_the_session_busy;
             sessions: another_agent_or_session_is_not_kept_waiting;
             sessions: a_finished_run_makes_room;
+            sessions: a_finished_run_makes_room_for_its_own_agent_only;
             sessions: a_finished_run_is_not_reopened_beside_another;
             sessions: of_sixty_four_runs_that_begin_together_one_does;
             sessions: event_numbers_count_events_not_entries;

@@ -41,6 +41,16 @@ pub async fn a_finished_run_makes_room(trial: &Trial) {
     trial.begin(&trial.run(4, "s")).await;
 }
 
+pub async fn a_finished_run_makes_room_for_its_own_agent_only(trial: &Trial) {
+    let (ana, bob) = (trial.run_of(1, "s", "Ana"), trial.run_of(2, "s", "Bob"));
+    trial.begin(&ana).await;
+    trial.begin(&bob).await;
+    trial.ok(Append { status: RunStatus::Finished, ..trial.append(&ana, 1, [sample::finished()]) }).await;
+    let next = trial.first(&trial.run_of(3, "s", "Bob"));
+    trial.refused(next, AppendError::SessionBusy { run: bob.id }).await;
+    trial.begin(&trial.run_of(4, "s", "Ana")).await;
+}
+
 pub async fn a_finished_run_is_not_reopened_beside_another(trial: &Trial) {
     let (first, second) = (trial.run(1, "s"), trial.run(2, "s"));
     trial.ok(Append { status: RunStatus::Finished, ..trial.first(&first) }).await;
@@ -48,6 +58,10 @@ pub async fn a_finished_run_is_not_reopened_beside_another(trial: &Trial) {
     let again = trial.append(&first, 1, [sample::said("again")]);
     trial.refused(again.clone(), AppendError::SessionBusy { run: second.id }).await;
     trial.ok(Append { status: RunStatus::Finished, ..again }).await;
+    // Once it is alone it may, and then it is the one that keeps others waiting.
+    trial.ok(Append { status: RunStatus::Finished, ..trial.append(&second, 1, [sample::finished()]) }).await;
+    trial.ok(trial.append(&first, 2, [sample::said("again")])).await;
+    trial.refused(trial.first(&trial.run(3, "s")), AppendError::SessionBusy { run: first.id }).await;
 }
 
 pub async fn of_sixty_four_runs_that_begin_together_one_does(trial: &Trial) {
