@@ -1,11 +1,15 @@
 //! A pause: a question to a person, kept as data. Nothing waits in memory while somebody thinks.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::decision::Decision;
 use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, ToolName};
 use crate::json::{CanonicalJson, Digest};
+use crate::text::visible;
 use crate::time::Timestamp;
+use crate::tool::ToolKind;
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -150,6 +154,35 @@ impl PauseView {
     pub fn id(&self) -> PauseId {
         self.pause.id
     }
+
+    /// What is asked.
+    pub fn kind(&self) -> PauseKind {
+        self.pause.kind
+    }
+
+    /// The tool that would run; `None` where the model's own words are the question.
+    pub fn tool(&self) -> Option<&ToolName> {
+        self.call.as_ref().map(|call| &call.tool)
+    }
+
+    /// Exactly the arguments that would run; `None` where the model's own words are the question.
+    pub fn arguments(&self) -> Option<&CanonicalJson> {
+        self.call.as_ref().map(|call| &call.arguments)
+    }
+}
+
+/// One line for a terminal or a log for people: hidden characters are shown, and nothing in it is cut.
+impl fmt::Display for PauseView {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let line = |text: &str| visible(text).replace('\n', "⏎").replace('\t', "⇥");
+        match (&self.call, &self.pause.subject) {
+            (Some(call), _) => {
+                write!(f, "{} {} {}", self.pause.kind.name(), call.tool, line(call.arguments.as_str()))
+            }
+            (None, Subject::Words { text, .. }) => write!(f, "{} {}", self.pause.kind.name(), line(text)),
+            (None, Subject::Call { path, .. }) => write!(f, "{} {path}", self.pause.kind.name()),
+        }
+    }
 }
 
 /// The held call as it would run.
@@ -161,6 +194,8 @@ pub struct HeldCall {
     pub call_id: String,
     /// The tool.
     pub tool: ToolName,
+    /// How the tool is reached: a function, a shell, an agent, a server's tool.
+    pub kind: ToolKind,
     /// Exactly what would run.
     pub arguments: CanonicalJson,
     /// The digest that a decision binds to.
@@ -222,4 +257,38 @@ pub fn questions(arguments: &CanonicalJson) -> Result<Vec<Question>, String> {
         }
     }
     Ok(body.questions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_is_one_line_in_which_nothing_hides() {
+        let run = "run_0198c0ffee007000800000000000beef".parse().unwrap();
+        let path = FramePath::root().call(1, 0);
+        let arguments = CanonicalJson::parse(r#"{"to": "a\u202eb\n\u001b[2K"}"#).unwrap();
+        let digest = arguments.digest();
+        let view = PauseView {
+            pause: Pause {
+                id: PauseId { run, number: 1 },
+                kind: PauseKind::Approval,
+                subject: Subject::Call { path: path.clone(), digest },
+                reason: None,
+                opened_at: Timestamp::from_millis(0),
+                state: PauseState::Open { expires_at: None },
+            },
+            agent: AgentId::root("Mailer").unwrap(),
+            call: Some(HeldCall {
+                path,
+                call_id: "call_1".to_owned(),
+                tool: ToolName::new("send").unwrap(),
+                kind: ToolKind::Function,
+                arguments,
+                digest,
+            }),
+        };
+        assert_eq!(view.to_string(), r#"approval send {"to":"a⟦U+202E⟧b\n\u001b[2K"}"#);
+        assert_eq!(view.tool().map(ToolName::as_str), Some("send"));
+    }
 }

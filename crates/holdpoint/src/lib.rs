@@ -65,7 +65,7 @@ pub use holdpoint_core::run::Run;
 pub use holdpoint_core::text;
 pub use holdpoint_core::time::Timestamp;
 pub use holdpoint_core::tool::{DENIED_TEXT, Effect, Outcome, ToolClass, ToolKind, ToolRef};
-pub use holdpoint_models::scripted::{Reply, ScriptedModel};
+pub use holdpoint_models::scripted::{Reply, ScriptedModel, last_results, last_said};
 pub use holdpoint_runtime::agent::{Agent, AgentBuilder, AgentGraph};
 pub use holdpoint_runtime::context::Context;
 pub use holdpoint_runtime::guardrail::{

@@ -54,7 +54,9 @@ impl RunStream {
         session: SessionId,
         driving: impl Future<Output = Result<Run, RunError>> + Send + 'static,
     ) -> Self {
-        Self::resume(runtime, run, session, 1, driving)
+        // Watching begins before driving, so that nothing is missed.
+        let watch = runtime.watch_run(&session, run);
+        Self { run, watch, state: State::Running(tokio::spawn(driving)), rest: VecDeque::new() }
     }
 
     pub(crate) fn resume(

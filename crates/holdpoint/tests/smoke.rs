@@ -106,3 +106,31 @@ async fn the_models_own_words_can_ask_for_a_confirmation() {
     runner.approve(pause).await.unwrap();
     assert_eq!(text_of(&runner.resume(&agent, outcome.run_id()).await.unwrap()), "Went on.");
 }
+
+#[tokio::test]
+async fn a_kept_state_records_who_decided() {
+    let agent = agent("Ops", [gated(&Effects::default())]);
+    let runner = Runner::in_memory(ScriptedModel::new([Reply::call("delete", json!({})), Reply::text("Gone.")]));
+    let paused = runner.run(&agent, "delete").await.unwrap();
+    let mut state = runner.state(&agent, paused.run_id()).await.unwrap();
+    let decided = state.acting_as("ana").unwrap().approve(&paused.pauses()[0]).unwrap();
+    assert!(matches!(&decided.state, PauseState::Decided(decided) if decided.by.as_str() == "ana"));
+    assert_eq!(state.acting_as("\u{202e}").unwrap_err().code(), "invalid_definition");
+}
+
+#[tokio::test]
+async fn a_streamed_run_in_a_used_session_tells_only_its_own_events() {
+    let agent = agent("Talker", []);
+    let runner = Runner::in_memory(ScriptedModel::by(|_| Reply::text("Again.")));
+    for _ in 0..3 {
+        runner.run(&agent, "hi").session("long").await.unwrap();
+    }
+    let mut stream = runner.run(&agent, "hi").session("long").stream();
+    let mut numbers = Vec::new();
+    while let Some(event) = stream.next().await {
+        if let StreamEvent::Event { seq, .. } = event {
+            numbers.push(seq);
+        }
+    }
+    assert_eq!(numbers, [10, 11, 12]);
+}

@@ -38,6 +38,11 @@ impl Constraint {
         Self { at: pointer.into(), test: Test::Equals(value) }
     }
 
+    /// The value at `pointer` equals one of `values`.
+    pub fn one_of(pointer: impl Into<String>, values: impl IntoIterator<Item = CanonicalJson>) -> Self {
+        Self { at: pointer.into(), test: Test::OneOf(values.into_iter().collect()) }
+    }
+
     /// The number at `pointer` is at most `limit`.
     pub fn at_most(pointer: impl Into<String>, limit: i64) -> Self {
         Self { at: pointer.into(), test: Test::AtMost(limit) }

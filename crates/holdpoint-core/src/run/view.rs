@@ -217,6 +217,7 @@ impl Begun {
                     path: path.clone(),
                     call_id: call.record.call_id.clone(),
                     tool: call.record.tool.clone(),
+                    kind: call.record.kind.clone(),
                     arguments: call.arguments.clone(),
                     digest: *digest,
                 };

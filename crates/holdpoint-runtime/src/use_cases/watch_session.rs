@@ -47,6 +47,8 @@ pub struct WatchSession {
     runtime: Runtime,
     session: SessionId,
     next: u64,
+    /// The run whose first event the watch begins with, until it is known where that is.
+    begins_with: Option<RunId>,
     ready: VecDeque<WatchItem>,
     live: broadcast::Receiver<Live>,
     is_behind: bool,
@@ -62,11 +64,17 @@ impl Runtime {
             runtime: self.clone(),
             session: session.clone(),
             next: from.max(1),
+            begins_with: None,
             ready: VecDeque::new(),
             // Listening begins before the first read, so that nothing falls in between.
             live: self.hub().listen(session),
             is_behind: true,
         }
+    }
+
+    /// Watches a session from the first event of this run on, which may be about to start.
+    pub fn watch_run(&self, session: &SessionId, run: RunId) -> WatchSession {
+        WatchSession { begins_with: Some(run), ..self.watch_session(session, 1) }
     }
 }
 
@@ -112,6 +120,16 @@ impl WatchSession {
     }
 
     fn take(&mut self, live: Live) {
+        if let (Some(wanted), Live::Committed { run, entry }) = (self.begins_with, &live) {
+            match (*run == wanted, entry.revision) {
+                (true, 1) => self.begin_at(entry),
+                (true, _) => self.is_behind = true,
+                (false, _) => {}
+            }
+            if self.begins_with.is_some() {
+                return;
+            }
+        }
         match live {
             Live::Delta { run, frame, delta } => self.ready.push_back(WatchItem::Delta { run, frame, delta }),
             Live::Committed { run, entry } if entry.seq <= self.next => self.queue(run, &entry),
@@ -119,7 +137,22 @@ impl WatchSession {
         }
     }
 
+    fn begin_at(&mut self, first: &Entry) {
+        self.next = first.seq;
+        self.begins_with = None;
+    }
+
     async fn read_store(&mut self) -> Result<(), RunError> {
+        if let Some(run) = self.begins_with {
+            let loaded = self.runtime.store().load(run, 0).await?;
+            match loaded.as_ref().and_then(|loaded| loaded.entries.first()) {
+                Some(first) => self.begin_at(first),
+                None => {
+                    self.is_behind = false;
+                    return Ok(());
+                }
+            }
+        }
         let entries = self.runtime.store().session_entries(&self.session, self.next, PAGE).await?;
         self.is_behind = entries.len() == PAGE;
         // A reply's words were all spoken before it was written: those that wait here come before what was just read.

@@ -133,6 +133,7 @@ impl RunState {
             given: None,
             tracing_key: document.tracing_key,
             key: key.cloned(),
+            by: holdpoint_core::ids::ActorId::local(),
         };
         state.check_graph()?;
         Ok(state)

@@ -40,6 +40,7 @@ pub struct RunState {
     given: Option<Context>,
     tracing_key: Option<String>,
     key: Option<StateKey>,
+    by: ActorId,
 }
 
 impl RunState {
@@ -64,6 +65,7 @@ impl RunState {
             given: None,
             tracing_key: None,
             key: runner.state_key().cloned(),
+            by: ActorId::local(),
         };
         state.check_graph()?;
         Ok(state)
@@ -124,6 +126,15 @@ impl RunState {
     /// The application's context: the one given, or the stored one.
     pub fn context(&self) -> Context {
         self.given.clone().unwrap_or_else(|| Context::stored(self.run.context()))
+    }
+
+    /// Who decides from here on; `local` unless said otherwise.
+    ///
+    /// # Errors
+    /// A name that is empty, too long or hides characters.
+    pub fn acting_as(&mut self, who: impl AsRef<str>) -> Result<&mut Self, Refusal> {
+        self.by = ActorId::new(who).map_err(|bad| Refusal::InvalidDefinition(bad.to_string()))?;
+        Ok(self)
     }
 
     /// Lets a held call run as shown.
@@ -189,7 +200,7 @@ impl RunState {
         let input = DecisionInput {
             pause: id,
             decision,
-            by: ActorId::local(),
+            by: self.by.clone(),
             via: None,
             seen: pause.seen(),
             rule: always.map(Always::into_rule),
@@ -221,7 +232,7 @@ impl RunState {
     /// # Errors
     /// The run is over or out of model calls, or too much is staged.
     pub fn add_input(&mut self, content: impl Into<Content>) -> Result<(), Refusal> {
-        self.advance(Input::Stage { content: content.into(), by: ActorId::local() })
+        self.advance(Input::Stage { content: content.into(), by: self.by.clone() })
     }
 
     /// Lets another agent of the graph go on with the conversation. Nothing else changes.
