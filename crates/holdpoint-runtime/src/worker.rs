@@ -1,12 +1,14 @@
 //! Does what nobody else does: expires pauses whose time is up, and goes on with runs whose process is gone.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use holdpoint_core::Refusal;
 use holdpoint_core::ids::{AgentId, RunId};
+use holdpoint_core::time::Timestamp;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
@@ -33,7 +35,17 @@ pub struct Worker {
     agents: Arc<dyn AgentSource>,
     parallel_max: usize,
     poll: Duration,
+    resting: Mutex<HashMap<RunId, Resting>>,
 }
+
+/// A run that could not go on, and when it is tried again.
+struct Resting {
+    failures: u32,
+    until: Timestamp,
+}
+
+/// How many runs are remembered as resting.
+const RESTING_MAX: usize = 10_000;
 
 /// What a sweep did.
 #[derive(Debug, Default)]
@@ -56,7 +68,13 @@ impl Sweep {
 impl Worker {
     /// A worker over a runtime, for runs of these agents.
     pub fn new(runtime: Runtime, agents: impl AgentSource) -> Self {
-        Self { runtime, agents: Arc::new(agents), parallel_max: 64, poll: Duration::from_secs(1) }
+        Self {
+            runtime,
+            agents: Arc::new(agents),
+            parallel_max: 64,
+            poll: Duration::from_secs(1),
+            resting: Mutex::default(),
+        }
     }
 
     /// How many runs are driven at once.
@@ -78,19 +96,52 @@ impl Worker {
     /// # Errors
     /// The store is out of order. What a single run runs into is told in the sweep.
     pub async fn sweep(&self) -> Result<Sweep, RunError> {
-        let mut sweep = Sweep { expired: self.runtime.expire_pauses(1_024).await?, ..Sweep::default() };
-        let runs = self.runtime.store().claimable(self.parallel_max).await?;
+        let (expired, failed) = self.runtime.expire_due(1_024).await?;
+        let mut sweep = Sweep { expired, driven: Vec::new(), failed };
+        let runs = self.next_runs().await?;
         let mut drives: FuturesUnordered<_> =
             runs.into_iter().map(|run| async move { (run, self.go_on(run).await) }).collect();
         while let Some((run, driven)) = drives.next().await {
             match driven {
-                Ok(()) => sweep.driven.push(run),
+                Ok(()) => {
+                    self.rest().remove(&run);
+                    sweep.driven.push(run);
+                }
                 // Somebody else was faster.
                 Err(RunError::Refused(Refusal::RunBusy { .. })) => {}
-                Err(error) => sweep.failed.push((run, error)),
+                Err(error) => {
+                    self.let_rest(run);
+                    sweep.failed.push((run, error));
+                }
             }
         }
         Ok(sweep)
+    }
+
+    /// Runs to go on with now. Those that could not go on a moment ago rest, and do not stand in the way of others.
+    async fn next_runs(&self) -> Result<Vec<RunId>, RunError> {
+        let now = self.runtime.store().now();
+        let resting = self.rest().len();
+        let runs = self.runtime.store().claimable(self.parallel_max.saturating_add(resting)).await?;
+        let rest = self.rest();
+        let is_ready = |run: &RunId| rest.get(run).is_none_or(|resting| resting.until <= now);
+        Ok(runs.into_iter().filter(is_ready).take(self.parallel_max).collect())
+    }
+
+    /// Twice as long after each failure, up to a minute.
+    fn let_rest(&self, run: RunId) {
+        let now = self.runtime.store().now();
+        let mut rest = self.rest();
+        if rest.len() >= RESTING_MAX {
+            rest.clear();
+        }
+        let failures = rest.get(&run).map_or(0, |resting| resting.failures) + 1;
+        let seconds = 1_u64 << failures.min(6);
+        rest.insert(run, Resting { failures, until: now.after(Duration::from_secs(seconds.min(60))) });
+    }
+
+    fn rest(&self) -> MutexGuard<'_, HashMap<RunId, Resting>> {
+        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn go_on(&self, run: RunId) -> Result<(), RunError> {

@@ -61,12 +61,23 @@ pub(super) fn revoke(begun: &Begun, rule: RuleId, by: ActorId) -> Result<Vec<Run
 /// The same answer again is no error: what was recorded stands. A rule that was not made then is no repeat.
 fn is_repeat(begun: &Begun, pause: &Pause, input: &DecisionInput) -> bool {
     let is_same = matches!(&pause.state, PauseState::Decided(decided) if decided.decision == input.decision);
-    is_same && input.rule.as_ref().is_none_or(|new| was_made(begun, input, new))
+    is_same && input.rule.as_ref().is_none_or(|new| was_made(begun, pause, input, new))
 }
 
-fn was_made(begun: &Begun, input: &DecisionInput, new: &NewRule) -> bool {
+/// Whether the rule stands that this decision would make. Once the call's turn is over that cannot be told any more,
+/// and the caller is told who decided rather than that a rule was made.
+fn was_made(begun: &Begun, pause: &Pause, input: &DecisionInput, new: &NewRule) -> bool {
+    let Subject::Call { path, .. } = &pause.subject else { return false };
+    let (Some(call), Some(agent)) = (begun.call(path), begun.agent_at(path)) else { return false };
+    let tool = call.record.tool_ref();
     begun.rules.iter().any(|rule| {
-        rule.author == input.by
+        let is_of_agent = match &rule.scope.agent {
+            AgentScope::Only(only) => only == agent,
+            AgentScope::Any => true,
+        };
+        is_of_agent
+            && rule.scope.tool == tool
+            && rule.author == input.by
             && Some(&rule.effect) == standing_effect(&input.decision).as_ref()
             && rule.scope.constraints == new.constraints
             && (rule.scope.agent == AgentScope::Any) == new.any_agent

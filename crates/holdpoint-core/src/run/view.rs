@@ -1,5 +1,6 @@
 //! What can be read of a run: by drivers, by people who decide, by those who show it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::agent::AgentBrief;
@@ -99,6 +100,17 @@ impl Run {
     ///
     /// `stored` are rules of other runs that stand in this session.
     pub fn ruling(&self, path: &CallPath, stored: &[StandingRule], now: Timestamp) -> Option<StandingRule> {
+        self.ruling_except(path, stored, now, &BTreeSet::new())
+    }
+
+    /// Like [`Run::ruling`], leaving out rules that are known to be spent: a rule's uses in other runs are not known here.
+    pub fn ruling_except(
+        &self,
+        path: &CallPath,
+        stored: &[StandingRule],
+        now: Timestamp,
+        spent: &BTreeSet<RuleId>,
+    ) -> Option<StandingRule> {
         let begun = self.begun()?;
         let (agent, call) = (begun.agent_at(path)?, begun.call(path)?);
         let tool = call.record.tool_ref();
@@ -106,7 +118,7 @@ impl Run {
         // A question has no other way of being answered than by a person.
         let may_settle = |rule: &&StandingRule| rule.is_denial() || call.record.kind != ToolKind::Question;
         let candidates = begun.rules.iter().chain(stored.iter().filter(elsewhere)).filter(may_settle);
-        let alive = candidates.filter(|rule| rule.is_alive(now, self.rule_uses(rule.id)));
+        let alive = candidates.filter(|rule| !spent.contains(&rule.id) && rule.is_alive(now, self.rule_uses(rule.id)));
         let covering: Vec<&StandingRule> = alive.filter(|rule| rule.covers(agent, &tool, &call.arguments)).collect();
         let denial = covering.iter().find(|rule| rule.is_denial());
         denial.or(covering.first()).map(|rule| (*rule).clone())

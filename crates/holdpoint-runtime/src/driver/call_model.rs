@@ -32,7 +32,7 @@ impl Drive {
             let frame = frame.clone();
             let call = async move {
                 let name = model.name().to_owned();
-                let asked = AssertUnwindSafe(model.reply(request, deltas)).catch_unwind().await;
+                let asked = AssertUnwindSafe(async { model.reply(request, deltas).await }).catch_unwind().await;
                 let reply = asked.unwrap_or_else(|_| Err(panicked(name)));
                 Done::Model { frame, admitted, reply }
             };

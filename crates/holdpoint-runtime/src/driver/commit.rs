@@ -36,6 +36,8 @@ impl Drive {
             if self.pending.events.is_empty() {
                 return if is_last { self.release_lease().await } else { Ok(()) };
             }
+            // A run that is over has nobody who moves it, whatever its tools still have to say.
+            let is_last = is_last || self.run.end().is_some();
             let append = self.append(is_last)?;
             let (events, at) = (append.events.clone(), append.at);
             match self.runtime.store().append(append).await {
@@ -137,6 +139,7 @@ impl Drive {
 
     /// Goes back to what is stored, without the calls that a spent rule would have settled: they are looked at again.
     async fn forget_rule(&mut self, spent: RuleId) -> Result<(), RunError> {
+        self.spent_rules.insert(spent);
         let is_by_rule = |screening: &Screening| matches!(&screening.verdict, Verdict::Ruled(rule) if rule.id == spent);
         self.pending.inputs.retain(|input| match input {
             Input::Screened(screenings) => !screenings.iter().any(is_by_rule),
@@ -148,9 +151,26 @@ impl Drive {
     }
 
     /// Whether the run was ended by somebody else, which takes the lease from us but not what our tools still say.
+    ///
+    /// Only what is stored counts: an end that is pending here is not ours to write any more.
     async fn has_ended(&mut self) -> Result<bool, RunError> {
-        self.catch_up().await?;
-        Ok(self.run.end().is_some())
+        let (run, revision) = self.stored().await?;
+        let has_ended = run.end().is_some();
+        if has_ended && revision > self.revision {
+            self.put_on_top(run, revision);
+        }
+        Ok(has_ended)
+    }
+
+    /// Forgets starts that were not made durable: nothing ran, and nobody would run what they name.
+    pub(super) async fn forget_starts(&mut self) -> Result<(), RunError> {
+        let is_start = |input: &Input| matches!(input, Input::StartCalls(_));
+        if self.pending.inputs.iter().any(is_start) {
+            self.pending.inputs.retain(|input| !is_start(input));
+            let (run, revision) = self.stored().await?;
+            self.put_on_top(run, revision);
+        }
+        Ok(())
     }
 
     async fn stored(&self) -> Result<(Run, u64), RunError> {
@@ -212,6 +232,8 @@ impl Drive {
             }
             AppendError::NoRun(run) => Refusal::RunNotFound(run).into(),
             AppendError::Fenced { .. } | AppendError::Conflict { .. } | AppendError::RuleSpent(_) => {
+                // Whoever took the lease has gone on without us: what our tools say is no longer asked for.
+                self.pending = Pending::default();
                 self.lease = None;
                 let until = self.runtime.store().now();
                 Refusal::RunBusy { run, owner: "another process".to_owned(), until }.into()

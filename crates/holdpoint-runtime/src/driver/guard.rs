@@ -95,7 +95,7 @@ impl Drive {
             let items = self.run.model_items(path);
             let mut results = Vec::new();
             for guardrail in &node.agent.parts().input_guardrails {
-                let check = AssertUnwindSafe((guardrail.check)(self.context.clone(), items.clone()));
+                let check = AssertUnwindSafe(async { (guardrail.check)(self.context.clone(), items.clone()).await });
                 results.push(text_result(&guardrail.name, GuardrailPhase::Input, check.catch_unwind().await.ok()));
             }
             self.advance(Input::InputChecked { frame: path.clone(), results })?;
@@ -110,7 +110,7 @@ impl Drive {
             let node = self.graph.node(&frame.agent.id)?;
             let mut results = Vec::new();
             for guardrail in &node.agent.parts().output_guardrails {
-                let check = AssertUnwindSafe((guardrail.check)(self.context.clone(), output.clone()));
+                let check = AssertUnwindSafe(async { (guardrail.check)(self.context.clone(), output.clone()).await });
                 results.push(text_result(&guardrail.name, GuardrailPhase::Output, check.catch_unwind().await.ok()));
             }
             self.advance(Input::OutputChecked { frame: path.clone(), results })?;

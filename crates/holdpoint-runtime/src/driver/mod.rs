@@ -20,7 +20,7 @@ use std::task::Poll;
 
 use futures_util::future::BoxFuture;
 use holdpoint_core::event::RunEvent;
-use holdpoint_core::ids::{AgentId, CallPath, FramePath, RunId};
+use holdpoint_core::ids::{AgentId, CallPath, FramePath, RuleId, RunId};
 use holdpoint_core::input::Input;
 use holdpoint_core::message::Item;
 use holdpoint_core::run::Run;
@@ -59,6 +59,8 @@ pub(crate) struct Drive {
     tools: BTreeSet<CallPath>,
     /// Calls whose start this drive made durable, and which it has not run yet. Nobody else may run them.
     started_here: BTreeSet<CallPath>,
+    /// Rules that the store says are spent, whatever the run itself knows of their uses.
+    spent_rules: BTreeSet<RuleId>,
     /// Ends when an outcome has waited long enough for company. The lock is never contended: it makes the drive shareable.
     grace: Option<Mutex<BoxFuture<'static, ()>>>,
     keeper: Option<LeaseKeeper>,
@@ -131,6 +133,7 @@ impl Drive {
             models: BTreeSet::new(),
             tools: BTreeSet::new(),
             started_here: BTreeSet::new(),
+            spent_rules: BTreeSet::new(),
             grace: None,
             keeper: None,
             cancelled: CancellationToken::new(),

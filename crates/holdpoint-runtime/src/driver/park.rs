@@ -69,7 +69,11 @@ impl Drive {
                 None => break,
             }
         }
-        if let Err(error) = self.commit_and_release().await {
+        let written = match self.forget_starts().await {
+            Ok(()) => self.commit_and_release().await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = written {
             tracing::warn!(run.id = %self.run_id(), %error, "what was done could not be written down");
         }
     }

@@ -121,7 +121,7 @@ impl Drive {
 }
 
 async fn run(tool: Tool, context: ToolContext, arguments: CanonicalJson) -> Outcome {
-    let ended = AssertUnwindSafe(tool.0.runner.run(context, arguments)).catch_unwind().await;
+    let ended = AssertUnwindSafe(async { tool.0.runner.run(context, arguments).await }).catch_unwind().await;
     match ended {
         Ok(Ok(content)) => Outcome::Result(content),
         Ok(Err(failure)) => Outcome::Failure(failure.0),

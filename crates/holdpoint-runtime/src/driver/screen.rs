@@ -43,7 +43,7 @@ impl Drive {
 
     async fn screen(&self, path: &CallPath, stored: &[StandingRule], now: Timestamp) -> Option<Screening> {
         let call = self.run.call(path)?;
-        match self.run.ruling(path, stored, now) {
+        match self.run.ruling_except(path, stored, now, &self.spent_rules) {
             Some(rule) if rule.is_denial() => {
                 Some(Screening { call: path.clone(), verdict: Verdict::Ruled(rule), guardrails: Vec::new() })
             }
@@ -54,7 +54,7 @@ impl Drive {
     /// A rule that an earlier sibling used up no longer speaks: the call is looked at like any other.
     async fn still_ruled(&self, screening: Screening, stored: &[StandingRule], now: Timestamp) -> Screening {
         let Verdict::Ruled(rule) = &screening.verdict else { return screening };
-        let speaks = self.run.ruling(&screening.call, stored, now);
+        let speaks = self.run.ruling_except(&screening.call, stored, now, &self.spent_rules);
         match (speaks, self.run.call(&screening.call)) {
             (Some(now_speaks), _) if now_speaks.id == rule.id => screening,
             (Some(rule), _) => Screening { verdict: Verdict::Ruled(rule), ..screening },
@@ -113,7 +113,7 @@ impl Drive {
 
     async fn ask_decider(&self, tool: &Tool, context: &ToolContext, call: &Call) -> Option<Verdict> {
         let (name, decider) = tool.0.decider.as_ref()?;
-        let asked = AssertUnwindSafe(decider.decide(context, &call.arguments)).catch_unwind().await;
+        let asked = AssertUnwindSafe(async { decider.decide(context, &call.arguments).await }).catch_unwind().await;
         match asked {
             Ok(AutoDecision::Approve) => Some(Verdict::Approved { by: name.clone() }),
             Ok(AutoDecision::Deny(reason)) => {

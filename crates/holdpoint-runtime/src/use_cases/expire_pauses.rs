@@ -13,13 +13,24 @@ impl Runtime {
     /// # Errors
     /// The store is out of order.
     pub async fn expire_pauses(&self, limit: usize) -> Result<Vec<RunId>, RunError> {
-        let mut runs = Vec::new();
+        let (expired, failed) = self.expire_due(limit).await?;
+        match failed.into_iter().next() {
+            Some((_, error)) if expired.is_empty() => Err(error),
+            _ => Ok(expired),
+        }
+    }
+
+    /// Expires what is due. What one run runs into does not hold up the others.
+    pub(crate) async fn expire_due(&self, limit: usize) -> Result<(Vec<RunId>, Vec<(RunId, RunError)>), RunError> {
+        let (mut expired, mut failed) = (Vec::new(), Vec::new());
         for pause in self.store().due_pauses(limit).await? {
-            if self.expire_pause(pause).await? && !runs.contains(&pause.run) {
-                runs.push(pause.run);
+            match self.expire_pause(pause).await {
+                Ok(true) if !expired.contains(&pause.run) => expired.push(pause.run),
+                Ok(_) => {}
+                Err(error) => failed.push((pause.run, error)),
             }
         }
-        Ok(runs)
+        Ok((expired, failed))
     }
 
     /// Expires one pause if its time is up; says whether it was this call that did.

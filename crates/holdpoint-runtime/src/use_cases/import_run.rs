@@ -10,7 +10,7 @@ use holdpoint_core::run::Run;
 
 use crate::agent::AgentGraph;
 use crate::fault::RunError;
-use crate::ports::store::{Append, AppendError, LeaseChange};
+use crate::ports::store::{Append, AppendError, LeaseChange, RuleChange};
 use crate::projection::{self, Projection};
 use crate::runtime::Runtime;
 
@@ -64,6 +64,8 @@ impl Runtime {
             state.apply(event, at);
             rows.add(state, std::slice::from_ref(event));
         }
+        // What another run's rule settled is history here; the store that counts its uses may be another one.
+        rows.rules.retain(|change| !matches!(change, RuleChange::Used(rule) if rule.run != state.id()));
         let (Some(session), Some(agent)) = (state.session().cloned(), state.agent().cloned()) else {
             return Err(AppendError::NoRun(state.id()));
         };
