@@ -16,7 +16,7 @@ fn clock() -> TestClock {
 }
 
 fn gated_named(name: &str, effects: &Effects) -> Tool {
-    counted(name, effects).needs_approval(true).build().unwrap()
+    counted(name, effects).needs_approval(true).build().expect("a tool")
 }
 
 #[tokio::test]

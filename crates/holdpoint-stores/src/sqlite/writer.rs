@@ -202,6 +202,20 @@ fn await_company(jobs: &mpsc::Receiver<Box<dyn Job>>, expected: usize) {
     }
 }
 
+/// The next job. Whoever was just answered often writes again at once: for a moment the thread stays awake for it, since
+/// being woken costs more than the wait.
+fn next_job(jobs: &mut mpsc::Receiver<Box<dyn Job>>) -> Option<Box<dyn Job>> {
+    let answered = Instant::now();
+    while answered.elapsed() < COMPANY_PATIENCE {
+        match jobs.try_recv() {
+            Ok(job) => return Some(job),
+            Err(mpsc::error::TryRecvError::Disconnected) => return None,
+            Err(mpsc::error::TryRecvError::Empty) => std::thread::yield_now(),
+        }
+    }
+    jobs.blocking_recv()
+}
+
 /// What the thread works with.
 struct Desk {
     connection: Connection,
@@ -213,7 +227,7 @@ struct Desk {
 impl Desk {
     fn work_off(self, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
         let mut last_batch = 0;
-        while let Some(first) = jobs.blocking_recv() {
+        while let Some(first) = next_job(&mut jobs) {
             await_company(&jobs, last_batch);
             let mut bytes = first.size();
             let mut batch = vec![first];
