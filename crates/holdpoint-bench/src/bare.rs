@@ -22,6 +22,7 @@ pub(crate) fn cycles(footprint: &Footprint, group: usize, duration: Duration) ->
     let mut database = Connection::open(folder.path().join("bare.db"))?;
     database.pragma_update(None, "journal_mode", "WAL")?;
     database.pragma_update(None, "synchronous", "FULL")?;
+    database.pragma_update_and_check(None, "wal_autocheckpoint", 4_096, |_| Ok(()))?;
     database.execute_batch(TABLES)?;
     let bodies: Vec<Vec<u8>> = footprint.commits.iter().map(|bytes| vec![b'x'; *bytes]).collect();
     let began = Instant::now();

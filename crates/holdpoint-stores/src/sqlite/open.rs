@@ -15,6 +15,9 @@ const DOING: &str = "open the file";
 /// The oldest library that is used: those before it may corrupt a log in WAL mode.
 const LIBRARY_MIN: i32 = 3_051_003;
 
+/// How many pages the log may have before it is moved to the file: 16 MiB.
+const LOG_PAGES: i64 = 4_096;
+
 /// How a file is opened. What it promises is not among the options.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -85,6 +88,8 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     // The answers are read back by `check_settings`.
     connection.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "full")?;
+    // Rows of a run are written several times within moments: a longer log moves each page to the file less often.
+    connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_PAGES, |_| Ok(()))?;
     // Pages that are written again and again reach the file itself once for each two thousand in the log.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", 2_000, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", 64 * 1_024 * 1_024, |_| Ok(()))
