@@ -28,7 +28,7 @@ impl Drive {
             // The calls that run are not ours: another process was faster, and goes on.
             Step::AwaitCalls => Err(self.moved_elsewhere().await),
             Step::AwaitDecisions { .. } | Step::Finished(_) => {
-                self.runtime.recent().keep(&self.run, self.revision);
+                self.runtime.recent().keep(&self.run, self.revision, true);
                 Ok(true)
             }
         }

@@ -7,12 +7,14 @@ use holdpoint_core::input::Input;
 use holdpoint_core::record::Entry;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
+use holdpoint_core::step::Step;
 use holdpoint_core::time::Timestamp;
 
 use crate::fault::{Fault, RunError};
 use crate::hub::Live;
 use crate::ports::store::{Append, AppendError, LeaseChange};
 use crate::projection::{self, Projection};
+use crate::recent::Seen;
 use crate::runtime::Runtime;
 
 /// How often an input is tried on top of other writers' commits.
@@ -27,9 +29,28 @@ pub(super) struct Stored {
 
 impl Runtime {
     pub(super) async fn stored_run(&self, run: RunId) -> Result<Stored, RunError> {
-        let (known, after) = self.recent().take(run).unwrap_or_else(|| (Run::new(run), 0));
+        let seen = self.recent().take(run);
+        self.brought_up_to_date(run, seen).await
+    }
+
+    /// A run about to be driven. One that was decided here a moment ago, when nobody moved it, is not read again as long as
+    /// it has something to do: should somebody have been faster after all, the first commit tells.
+    pub(super) async fn run_to_drive(&self, run: RunId) -> Result<Stored, RunError> {
+        match self.recent().take(run) {
+            Some(Seen { run, revision, is_free: true }) if matches!(run.next_step(), Step::Work(_)) => {
+                Ok(Stored { run, revision, lease: None })
+            }
+            seen => self.brought_up_to_date(run, seen).await,
+        }
+    }
+
+    /// What was seen of a run, and on top of it what the store has since.
+    async fn brought_up_to_date(&self, run: RunId, seen: Option<Seen>) -> Result<Stored, RunError> {
+        let (mut folded, after) = match seen {
+            Some(seen) => (seen.run, seen.revision),
+            None => (Run::new(run), 0),
+        };
         let loaded = self.store().load(run, after).await?.ok_or(Refusal::RunNotFound(run))?;
-        let mut folded = known;
         for (event, at) in loaded.entries.iter().flat_map(Entry::timed) {
             folded.apply(event, at);
         }
@@ -38,6 +59,9 @@ impl Runtime {
 
     /// Feeds one input to a stored run, durably. An input that leads to nothing writes nothing.
     pub(super) async fn change(&self, run: RunId, input: Input) -> Result<Run, RunError> {
+        if let Some(run) = self.change_seen(run, &input).await? {
+            return Ok(run);
+        }
         let mut stored = self.stored_run(run).await?;
         for _ in 0..TRIES_MAX {
             let now = self.store().now();
@@ -47,7 +71,7 @@ impl Runtime {
             }
             match self.append_change(&stored, events, now).await {
                 Ok(()) => {
-                    self.recent().keep(&stored.run, stored.revision + 1);
+                    self.recent().keep(&stored.run, stored.revision + 1, stored.lease.is_none());
                     return Ok(stored.run);
                 }
                 Err(AppendError::Conflict { .. }) => stored = self.stored_run(run).await?,
@@ -57,6 +81,26 @@ impl Runtime {
             }
         }
         Err(Fault::Contended { run }.into())
+    }
+
+    /// Feeds an input to a run as it was seen a moment ago, without reading it again. The store refuses what others have
+    /// overtaken; and where the core refuses, it may be because of what it does not know yet. Both are for a second look.
+    async fn change_seen(&self, run: RunId, input: &Input) -> Result<Option<Run>, RunError> {
+        let Some(Seen { run, revision, is_free: true }) = self.recent().take(run) else { return Ok(None) };
+        let mut stored = Stored { run, revision, lease: None };
+        let now = self.store().now();
+        let Ok(events) = stored.run.advance(input.clone(), now) else { return Ok(None) };
+        if events.is_empty() {
+            return Ok(None);
+        }
+        match self.append_change(&stored, events, now).await {
+            Ok(()) => {
+                self.recent().keep(&stored.run, stored.revision + 1, true);
+                Ok(Some(stored.run))
+            }
+            Err(AppendError::Fault(fault)) => Err(fault.into()),
+            Err(_) => Ok(None),
+        }
     }
 
     async fn append_change(

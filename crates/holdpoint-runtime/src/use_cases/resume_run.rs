@@ -17,7 +17,7 @@ impl Runtime {
     /// # Errors
     /// There is no such run, somebody else moves it, an agent or tool it needs is gone or changed, or the world failed.
     pub async fn resume_run(&self, run: RunId, graph: Arc<AgentGraph>, options: DriveOptions) -> Result<Run, RunError> {
-        let stored = self.stored_run(run).await?;
+        let stored = self.run_to_drive(run).await?;
         if stored.run.end().is_some() {
             return Ok(stored.run);
         }

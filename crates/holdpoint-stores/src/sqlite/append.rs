@@ -1,13 +1,14 @@
 //! The only way to write a run. Everything is checked before anything is written, so that a refused append leaves the
 //! transaction as it found it and its neighbours are committed.
 
-use holdpoint_core::ids::RunId;
+use holdpoint_core::ids::{RunId, SessionId};
 use holdpoint_core::record;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended, RunStatus, StoreFault};
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::columns::Column;
+use super::book::{Book, Counters};
+use super::columns::{Column, Name};
 use super::fault::{self, WriteError};
 use super::{definitions, keys, pauses, rules, sessions};
 use crate::admit::{self, Found, LeaseSlot, Mover};
@@ -19,10 +20,22 @@ pub(super) struct PreparedAppend {
 }
 
 /// A run's row.
-struct RunRecord {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct RunRecord {
     key: i64,
+    session: SessionId,
     agent: i64,
-    found: Found,
+    revision: u64,
+    status: RunStatus,
+    lease: LeaseSlot,
+}
+
+impl RunRecord {
+    /// The run as a writer finds it who names this session.
+    fn as_seen_from(&self, session: &SessionId) -> Found {
+        let (revision, status, lease) = (self.revision, self.status, self.lease.clone());
+        Found { is_here: self.session == *session, revision, status, lease }
+    }
 }
 
 impl PreparedAppend {
@@ -42,42 +55,51 @@ impl PreparedAppend {
     }
 
     /// Writes it in the open transaction.
-    pub(super) fn write(&self, connection: &Connection, now: Timestamp) -> Result<Appended, WriteError> {
+    pub(super) fn write(&self, book: &mut Book, now: Timestamp) -> Result<Appended, WriteError> {
         let append = &self.append;
-        let known = find(connection, append.run, append.session.as_str())?;
-        let found = known.as_ref().map(|run| &run.found);
+        let known = find(book, append.run)?;
+        let found = known.as_ref().map(|run| run.as_seen_from(&append.session));
         let place = match &known {
             Some(run) => Place { session: Some(keys::session_of(run.key)), agent: Some(run.agent) },
-            None => Place::find(connection, append)?,
+            None => Place::find(book, append)?,
         };
-        if admit::begins(append, found)? {
-            place.check_free(connection)?;
+        if admit::begins(append, found.as_ref())? {
+            place.check_free(&book.connection)?;
         }
-        let lease = admit::lease_after(append, found, now)?;
-        let changed_rules = rules::check(connection, append, place.session)?;
+        let lease = admit::lease_after(append, found.as_ref(), now)?;
+        let changed_rules = rules::check(&book.connection, append, place.session)?;
 
         // Nothing is refused from here on.
-        let session = place.session.map_or_else(|| sessions::add(connection, &append.session), Ok)?;
-        let numbers = self.numbers(connection, session)?;
-        let run = match &known {
-            Some(run) => update(connection, run, append.status, numbers.last_seq, &lease)?,
-            None => insert(connection, append, session, &numbers, &lease)?,
+        let session = match place.session {
+            Some(session) => session,
+            None => sessions::add(book, &append.session)?,
         };
-        self.write_entry(connection, &run, &numbers)?;
-        pauses::write(connection, run.key, append, numbers.pause_group())?;
-        rules::write(connection, &changed_rules, session)?;
-        definitions::write(connection, &append.definitions)?;
-        Ok(Appended {
+        let numbers = self.numbers(book, session)?;
+        let run = match known {
+            Some(run) => update(&book.connection, run, append.status, numbers.last_seq, lease)?,
+            None => insert(book, append, session, &numbers, lease)?,
+        };
+        self.write_entry(&book.connection, &run, &numbers)?;
+        pauses::write(book, run.key, append, numbers.pause_group())?;
+        rules::write(&book.connection, &changed_rules, session)?;
+        definitions::write(book, &append.definitions)?;
+        let appended = Appended {
             revision: append.expected + 1,
             seq: numbers.seq,
             pause_group: numbers.pause_group(),
-            epoch: admit::epoch_of(append, &lease),
-        })
+            epoch: admit::epoch_of(append, &run.lease),
+        };
+        book.memory.keep_counters(session, Counters { events: numbers.last_seq, pause_groups: numbers.pause_groups });
+        match run.status {
+            RunStatus::Finished => book.memory.forget_run(append.run),
+            RunStatus::Working | RunStatus::Waiting => book.memory.keep_run(append.run, run),
+        }
+        Ok(appended)
     }
 
     /// What the session's counters give the entry.
-    fn numbers(&self, connection: &Connection, session: i64) -> rusqlite::Result<Numbers> {
-        let (events, pause_groups) = sessions::counters(connection, session)?;
+    fn numbers(&self, book: &Book, session: i64) -> rusqlite::Result<Numbers> {
+        let Counters { events, pause_groups } = sessions::counters(book, session)?;
         let opens_pauses = self.append.opens_pauses();
         Ok(Numbers {
             seq: events + 1,
@@ -87,7 +109,7 @@ impl PreparedAppend {
         })
     }
 
-    fn write_entry(&self, connection: &Connection, run: &RunKeys, numbers: &Numbers) -> rusqlite::Result<()> {
+    fn write_entry(&self, connection: &Connection, run: &RunRecord, numbers: &Numbers) -> rusqlite::Result<()> {
         connection
             .prepare_cached(
                 "INSERT INTO entry (key, run, revision, pause_groups, at, body) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -118,12 +140,6 @@ impl Numbers {
     }
 }
 
-/// The keys of a run that is being written.
-struct RunKeys {
-    key: i64,
-    agent: i64,
-}
-
 /// Where a run belongs, as far as the file knows the names.
 struct Place {
     session: Option<i64>,
@@ -131,11 +147,16 @@ struct Place {
 }
 
 impl Place {
-    fn find(connection: &Connection, append: &Append) -> rusqlite::Result<Self> {
-        Ok(Self {
-            session: sessions::find(connection, &append.session)?,
-            agent: sessions::find_name(connection, append.agent.as_str())?,
-        })
+    fn find(book: &mut Book, append: &Append) -> rusqlite::Result<Self> {
+        let session = match book.memory.session(&append.session) {
+            Some(session) => Some(session),
+            None => sessions::find(&book.connection, &append.session)?,
+        };
+        let agent = match book.memory.name(append.agent.as_str()) {
+            Some(agent) => Some(agent),
+            None => sessions::find_name(&book.connection, append.agent.as_str())?,
+        };
+        Ok(Self { session, agent })
     }
 
     /// Refuses a second run of the agent in the session.
@@ -152,17 +173,20 @@ impl Place {
     }
 }
 
-/// A run, and whether it is in the session of that name.
-fn find(connection: &Connection, run: RunId, session: &str) -> rusqlite::Result<Option<RunRecord>> {
-    connection
+/// A run as it stands.
+fn find(book: &Book, run: RunId) -> rusqlite::Result<Option<RunRecord>> {
+    if let Some(record) = book.memory.run(run) {
+        return Ok(Some(record.clone()));
+    }
+    book.connection
         .prepare_cached(
-            "SELECT run.key, agent, revision, status, epoch, owner, since, session.name = ?2
+            "SELECT run.key, agent, revision, status, epoch, owner, since, session.name
              FROM run JOIN session ON session.key = run.key >> 32 WHERE id = ?1",
         )?
-        .query_row((Column(run), session), |row| {
-            let (Column(revision), Column(status)) = (row.get(2)?, row.get(3)?);
-            let found = Found { revision, status, lease: lease(row, 4)?, is_here: row.get(7)? };
-            Ok(RunRecord { key: row.get(0)?, agent: row.get(1)?, found })
+        .query_row([Column(run)], |row| {
+            let (Column(revision), Column(status), Name(session)) = (row.get(2)?, row.get(3)?, row.get(7)?);
+            let (key, agent, lease) = (row.get(0)?, row.get(1)?, lease(row, 4)?);
+            Ok(RunRecord { key, session, agent, revision, status, lease })
         })
         .optional()
 }
@@ -186,16 +210,22 @@ pub(super) fn mover(lease: &LeaseSlot) -> (Option<&str>, Column<Timestamp>) {
 }
 
 fn insert(
-    connection: &Connection,
+    book: &mut Book,
     append: &Append,
     session: i64,
     numbers: &Numbers,
-    lease: &LeaseSlot,
-) -> rusqlite::Result<RunKeys> {
-    let run =
-        RunKeys { key: keys::key(session, numbers.seq)?, agent: sessions::name(connection, append.agent.as_str())? };
-    let (owner, since) = mover(lease);
-    connection
+    lease: LeaseSlot,
+) -> rusqlite::Result<RunRecord> {
+    let run = RunRecord {
+        key: keys::key(session, numbers.seq)?,
+        session: append.session.clone(),
+        agent: sessions::name(book, append.agent.as_str())?,
+        revision: 1,
+        status: append.status,
+        lease,
+    };
+    let (owner, since) = mover(&run.lease);
+    book.connection
         .prepare_cached(
             "INSERT INTO run (key, id, agent, revision, last_seq, status, epoch, owner, since)
              VALUES (?1, ?2, ?3, 1, ?4, ?5, ?6, ?7, ?8)",
@@ -205,41 +235,43 @@ fn insert(
             Column(append.run),
             run.agent,
             Column(numbers.last_seq),
-            Column(append.status),
-            Column(lease.epoch),
+            Column(run.status),
+            Column(run.lease.epoch),
             owner,
             since,
         ))?;
-    if append.status != RunStatus::Finished {
-        set_under_way(connection, &run)?;
+    if run.status != RunStatus::Finished {
+        set_under_way(&book.connection, &run)?;
     }
     Ok(run)
 }
 
 fn update(
     connection: &Connection,
-    record: &RunRecord,
+    before: RunRecord,
     status: RunStatus,
     last_seq: u64,
-    lease: &LeaseSlot,
-) -> rusqlite::Result<RunKeys> {
-    let (run, before) = (RunKeys { key: record.key, agent: record.agent }, &record.found);
-    let (revision, last_seq) = (Column(before.revision + 1), Column(last_seq));
-    if before.status == status && before.lease == *lease {
+    lease: LeaseSlot,
+) -> rusqlite::Result<RunRecord> {
+    let is_settled = before.status == status && before.lease == lease;
+    let was_finished = before.status == RunStatus::Finished;
+    let run = RunRecord { revision: before.revision + 1, status, lease, ..before };
+    let (revision, last_seq) = (Column(run.revision), Column(last_seq));
+    if is_settled {
         // Most appends of a run in motion: no index is touched.
         connection
             .prepare_cached("UPDATE run SET revision = ?2, last_seq = ?3 WHERE key = ?1")?
             .execute((run.key, revision, last_seq))?;
         return Ok(run);
     }
-    let (owner, since) = mover(lease);
+    let (owner, since) = mover(&run.lease);
     connection
         .prepare_cached(
             "UPDATE run SET revision = ?2, last_seq = ?3, status = ?4, epoch = ?5, owner = ?6, since = ?7
              WHERE key = ?1",
         )?
-        .execute((run.key, revision, last_seq, Column(status), Column(lease.epoch), owner, since))?;
-    match (before.status == RunStatus::Finished, status == RunStatus::Finished) {
+        .execute((run.key, revision, last_seq, Column(status), Column(run.lease.epoch), owner, since))?;
+    match (was_finished, status == RunStatus::Finished) {
         (false, true) => clear_under_way(connection, &run)?,
         (true, false) => set_under_way(connection, &run)?,
         (true, true) | (false, false) => {}
@@ -247,7 +279,7 @@ fn update(
     Ok(run)
 }
 
-fn set_under_way(connection: &Connection, run: &RunKeys) -> rusqlite::Result<()> {
+fn set_under_way(connection: &Connection, run: &RunRecord) -> rusqlite::Result<()> {
     connection.prepare_cached("INSERT INTO under_way (session, agent, run) VALUES (?1, ?2, ?3)")?.execute((
         keys::session_of(run.key),
         run.agent,
@@ -256,7 +288,7 @@ fn set_under_way(connection: &Connection, run: &RunKeys) -> rusqlite::Result<()>
     Ok(())
 }
 
-fn clear_under_way(connection: &Connection, run: &RunKeys) -> rusqlite::Result<()> {
+fn clear_under_way(connection: &Connection, run: &RunRecord) -> rusqlite::Result<()> {
     connection
         .prepare_cached("DELETE FROM under_way WHERE session = ?1 AND agent = ?2")?
         .execute((keys::session_of(run.key), run.agent))?;

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
+use super::book::Book;
 use holdpoint_core::json::Digest;
 use rusqlite::{Connection, OptionalExtension};
 
-pub(super) fn write(connection: &Connection, definitions: &[(Digest, Arc<[u8]>)]) -> rusqlite::Result<()> {
+pub(super) fn write(book: &mut Book, definitions: &[(Digest, Arc<[u8]>)]) -> rusqlite::Result<()> {
     for (digest, bytes) in definitions {
-        connection
+        if book.memory.has_definition(digest) {
+            continue;
+        }
+        book.connection
             .prepare_cached("INSERT INTO definition (digest, body) VALUES (?1, ?2) ON CONFLICT DO NOTHING")?
             .execute((digest.as_bytes(), &**bytes))?;
+        book.memory.keep_definition(*digest);
     }
     Ok(())
 }

@@ -8,43 +8,39 @@ use holdpoint_runtime::ports::store::{AppendError, Lease};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::append;
+use super::book::Book;
 use super::columns::Column;
 use super::fault::WriteError;
 use crate::admit::{self, LeaseSlot, Mover};
 
 pub(super) fn claim(
-    connection: &Connection,
+    book: &mut Book,
     run: RunId,
     owner: &str,
     duration: Duration,
     now: Timestamp,
 ) -> Result<Lease, WriteError> {
-    let (key, before) = find(connection, run)?.ok_or(AppendError::NoRun(run))?;
+    let (key, before) = find(&book.connection, run)?.ok_or(AppendError::NoRun(run))?;
     let after = admit::take(run, &before, owner, duration, now)?;
-    write(connection, key, &after)?;
+    write(book, run, key, &after)?;
     Ok(Lease { run, epoch: after.epoch, owner: owner.to_owned(), until: now.after(duration) })
 }
 
-pub(super) fn renew(
-    connection: &Connection,
-    lease: &Lease,
-    duration: Duration,
-    now: Timestamp,
-) -> Result<Lease, WriteError> {
+pub(super) fn renew(book: &mut Book, lease: &Lease, duration: Duration, now: Timestamp) -> Result<Lease, WriteError> {
     let run = lease.run;
-    match find(connection, run)?.ok_or(AppendError::NoRun(run))? {
+    match find(&book.connection, run)?.ok_or(AppendError::NoRun(run))? {
         (key, LeaseSlot { epoch, mover: Mover::Holder { owner, until } }) if epoch == lease.epoch => {
             let until = until.max(now.after(duration));
-            write(connection, key, &LeaseSlot { epoch, mover: Mover::Holder { owner: owner.clone(), until } })?;
+            write(book, run, key, &LeaseSlot { epoch, mover: Mover::Holder { owner: owner.clone(), until } })?;
             Ok(Lease { run, epoch, owner, until })
         }
         _ => Err(AppendError::Fenced { run }.into()),
     }
 }
 
-pub(super) fn release(connection: &Connection, lease: &Lease, now: Timestamp) -> Result<(), WriteError> {
-    match find(connection, lease.run)? {
-        Some((key, slot)) if slot.is_held_at(lease.epoch) => Ok(write(connection, key, &slot.given_back(now))?),
+pub(super) fn release(book: &mut Book, lease: &Lease, now: Timestamp) -> Result<(), WriteError> {
+    match find(&book.connection, lease.run)? {
+        Some((key, slot)) if slot.is_held_at(lease.epoch) => Ok(write(book, lease.run, key, &slot.given_back(now))?),
         _ => Ok(()),
     }
 }
@@ -67,10 +63,11 @@ fn find(connection: &Connection, run: RunId) -> rusqlite::Result<Option<(i64, Le
         .optional()
 }
 
-fn write(connection: &Connection, run: i64, lease: &LeaseSlot) -> rusqlite::Result<()> {
+fn write(book: &mut Book, run: RunId, key: i64, lease: &LeaseSlot) -> rusqlite::Result<()> {
+    book.memory.forget_run(run);
     let (owner, since) = append::mover(lease);
-    connection.prepare_cached("UPDATE run SET epoch = ?2, owner = ?3, since = ?4 WHERE key = ?1")?.execute((
-        run,
+    book.connection.prepare_cached("UPDATE run SET epoch = ?2, owner = ?3, since = ?4 WHERE key = ?1")?.execute((
+        key,
         Column(lease.epoch),
         owner,
         since,

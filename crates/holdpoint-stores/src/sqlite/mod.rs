@@ -1,10 +1,11 @@
 //! The SQLite store: one file, one writer thread that groups what is waiting into one commit, acknowledged after it.
 //!
 //! The library is the bundled one, in WAL mode with `synchronous=FULL`, both read back at the start. Several processes
-//! may share the file on one machine: revisions and leases arbitrate between them, and nothing that another process may
-//! change is remembered from one transaction to the next.
+//! may share the file on one machine: revisions and leases arbitrate between them. What the writer remembers of the file
+//! from one transaction to the next it forgets as soon as somebody else has written.
 
 mod append;
+mod book;
 mod columns;
 mod definitions;
 mod fault;
@@ -38,6 +39,7 @@ pub use open::SqliteOptions;
 pub use writer::WriterCounts;
 
 use append::PreparedAppend;
+use book::Book;
 use readers::Readers;
 use writer::Writer;
 
@@ -89,8 +91,8 @@ impl SqliteStore {
     /// Lets the file grow to so many pages and no further, as if the disk were full then. For tests.
     #[doc(hidden)]
     pub async fn limit_pages(&self, pages: u32) -> Result<(), AppendError> {
-        let limit = move |connection: &rusqlite::Connection, _: Timestamp| {
-            connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(Into::into)
+        let limit = move |book: &mut Book, _: Timestamp| {
+            book.connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(())).map_err(Into::into)
         };
         self.writer.write("limit the file", 0, limit).await
     }
@@ -105,7 +107,7 @@ impl Store for SqliteStore {
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
         let append = PreparedAppend::new(append)?;
         let size = append.size();
-        self.writer.write("append", size, move |connection, now| append.write(connection, now)).await
+        self.writer.write("append", size, move |book, now| append.write(book, now)).await
     }
 
     async fn load(&self, run: RunId, after: u64) -> Result<Option<LoadedRun>, StoreFault> {
@@ -115,19 +117,19 @@ impl Store for SqliteStore {
 
     async fn claim(&self, run: RunId, owner: &str, duration: Duration) -> Result<Lease, AppendError> {
         let owner = owner.to_owned();
-        let claim = move |connection: &_, now| leases::claim(connection, run, &owner, duration, now);
+        let claim = move |book: &mut _, now| leases::claim(book, run, &owner, duration, now);
         self.writer.write("claim a run", 0, claim).await
     }
 
     async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Lease, AppendError> {
         let lease = lease.clone();
-        let renew = move |connection: &_, now| leases::renew(connection, &lease, duration, now);
+        let renew = move |book: &mut _, now| leases::renew(book, &lease, duration, now);
         self.writer.write("renew a lease", 0, renew).await
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreFault> {
         let lease = lease.clone();
-        let release = move |connection: &_, now| leases::release(connection, &lease, now);
+        let release = move |book: &mut _, now| leases::release(book, &lease, now);
         match self.writer.write("give a lease back", 0, release).await {
             Err(AppendError::Fault(fault)) => Err(fault),
             // Nothing else is refused: a lease that was lost is no error.
@@ -136,15 +138,15 @@ impl Store for SqliteStore {
     }
 
     async fn claimable(&self, limit: usize) -> Result<Vec<RunId>, StoreFault> {
-        self.readers.read("list runs to claim", |connection| leases::claimable(connection, limit, self.now()))
+        self.readers.read_once("list runs to claim", |connection| leases::claimable(connection, limit, self.now()))
     }
 
     async fn due_pauses(&self, limit: usize) -> Result<Vec<PauseId>, StoreFault> {
-        self.readers.read("list due pauses", |connection| pauses::due(connection, limit, self.now()))
+        self.readers.read_once("list due pauses", |connection| pauses::due(connection, limit, self.now()))
     }
 
     async fn next_deadline(&self) -> Result<Option<Timestamp>, StoreFault> {
-        self.readers.read("find the next deadline", pauses::next_deadline)
+        self.readers.read_once("find the next deadline", pauses::next_deadline)
     }
 
     async fn list_pauses(&self, filter: &PauseFilter) -> Result<Vec<PauseRow>, StoreFault> {
@@ -152,7 +154,7 @@ impl Store for SqliteStore {
     }
 
     async fn session_runs(&self, session: &SessionId, limit: usize) -> Result<Vec<RunRow>, StoreFault> {
-        self.readers.read("list a session's runs", |connection| sessions::runs(connection, session, limit))
+        self.readers.read_once("list a session's runs", |connection| sessions::runs(connection, session, limit))
     }
 
     async fn session_entries(
@@ -162,16 +164,16 @@ impl Store for SqliteStore {
         limit: usize,
     ) -> Result<Vec<(RunId, Entry)>, StoreFault> {
         let read = |connection: &_| sessions::entries(connection, session, from, limit);
-        let found = self.readers.read("list a session's entries", read)?;
+        let found = self.readers.read_once("list a session's entries", read)?;
         found.into_iter().map(|(run, entry)| Ok((run, entry.decode(run)?))).collect()
     }
 
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
-        self.readers.read("list a session's rules", |connection| rules::standing(connection, session, self.now()))
+        self.readers.read_once("list a session's rules", |connection| rules::standing(connection, session, self.now()))
     }
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
-        self.readers.read("load a definition", |connection| definitions::find(connection, digest))
+        self.readers.read_once("load a definition", |connection| definitions::find(connection, digest))
     }
 
     fn durability(&self) -> Durability {

@@ -90,8 +90,6 @@ fn configure(connection: &Connection) -> rusqlite::Result<()> {
     connection.pragma_update(None, "synchronous", "full")?;
     // Rows of a run are written several times within moments: a longer log moves each page to the file less often.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", LOG_PAGES, |_| Ok(()))?;
-    // Pages that are written again and again reach the file itself once for each two thousand in the log.
-    connection.pragma_update_and_check(None, "wal_autocheckpoint", 2_000, |_| Ok(()))?;
     connection.pragma_update_and_check(None, "journal_size_limit", 64 * 1_024 * 1_024, |_| Ok(()))
 }
 

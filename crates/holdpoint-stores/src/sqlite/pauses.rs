@@ -6,14 +6,15 @@ use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, PauseFilter, PauseRow, PauseStatus};
 use rusqlite::{Connection, OptionalExtension, Row, named_params};
 
+use super::book::Book;
 use super::columns::{Column, Name};
 use super::sessions;
 
 /// Writes the rows that an append opens or changes; those that it opens take its number.
-pub(super) fn write(connection: &Connection, run: i64, append: &Append, group: Option<u64>) -> rusqlite::Result<()> {
+pub(super) fn write(book: &mut Book, run: i64, append: &Append, group: Option<u64>) -> rusqlite::Result<()> {
     for row in &append.pauses {
-        if opens(append, row) || !change(connection, run, row)? {
-            open(connection, run, row, group)?;
+        if opens(append, row) || !change(&book.connection, run, row)? {
+            open(book, run, row, group)?;
         }
     }
     Ok(())
@@ -36,10 +37,10 @@ fn change(connection: &Connection, run: i64, row: &PauseRow) -> rusqlite::Result
     Ok(changed > 0)
 }
 
-fn open(connection: &Connection, run: i64, row: &PauseRow, group: Option<u64>) -> rusqlite::Result<()> {
-    let agent = sessions::name(connection, row.agent.as_str())?;
-    let tool = row.tool.as_ref().map(|tool| sessions::name(connection, tool.as_str())).transpose()?;
-    connection
+fn open(book: &mut Book, run: i64, row: &PauseRow, group: Option<u64>) -> rusqlite::Result<()> {
+    let agent = sessions::name(book, row.agent.as_str())?;
+    let tool = row.tool.as_ref().map(|tool| sessions::name(book, tool.as_str())).transpose()?;
+    book.connection
         .prepare_cached(
             "INSERT INTO pause (run, number, kind, status, agent, tool, opened_at, expires_at, pause_group)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)

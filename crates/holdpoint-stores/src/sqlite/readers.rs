@@ -28,13 +28,22 @@ impl Readers {
         doing: &'static str,
         read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
     ) -> Result<T, StoreFault> {
+        self.read_once(doing, |connection| in_one_state(connection, read))
+    }
+
+    /// Reads by a single statement, or by several that need not agree.
+    pub(super) fn read_once<T>(
+        &self,
+        doing: &'static str,
+        read: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreFault> {
         self.health.check(doing)?;
         let idle = self.idle().pop();
         let connection = idle
             .map_or_else(|| open::reader(&self.path, &self.options), Ok)
             .map_err(|error| fault::of(doing, error))?;
         // A connection that a read failed on is not used again.
-        let value = in_one_state(&connection, read).map_err(|error| fault::of(doing, error))?;
+        let value = read(&connection).map_err(|error| fault::of(doing, error))?;
         let mut idle = self.idle();
         if idle.len() < self.options.readers_max {
             idle.push(connection);

@@ -4,6 +4,7 @@ use holdpoint_core::ids::{AgentId, RunId, SessionId};
 use holdpoint_runtime::ports::store::{RunRow, RunStatus};
 use rusqlite::{Connection, OptionalExtension};
 
+use super::book::{Book, Counters};
 use super::columns::{Column, Name};
 use super::keys;
 use super::load::RawEntry;
@@ -17,8 +18,11 @@ pub(super) fn find(connection: &Connection, session: &SessionId) -> rusqlite::Re
 }
 
 /// The key of a session that is used for the first time.
-pub(super) fn add(connection: &Connection, session: &SessionId) -> rusqlite::Result<i64> {
-    connection.prepare_cached("INSERT INTO session (name) VALUES (?1)")?.insert([session.as_str()])
+pub(super) fn add(book: &mut Book, session: &SessionId) -> rusqlite::Result<i64> {
+    let key = book.connection.prepare_cached("INSERT INTO session (name) VALUES (?1)")?.insert([session.as_str()])?;
+    book.memory.keep_session(session, key);
+    book.memory.keep_counters(key, Counters::default());
+    Ok(key)
 }
 
 /// The key of an agent's or a tool's name, if it has been used.
@@ -27,18 +31,28 @@ pub(super) fn find_name(connection: &Connection, text: &str) -> rusqlite::Result
 }
 
 /// The key of an agent's or a tool's name.
-pub(super) fn name(connection: &Connection, text: &str) -> rusqlite::Result<i64> {
+pub(super) fn name(book: &mut Book, text: &str) -> rusqlite::Result<i64> {
+    if let Some(key) = book.memory.name(text) {
+        return Ok(key);
+    }
+    let connection = &book.connection;
     let add = || connection.prepare_cached("INSERT INTO name (text) VALUES (?1)")?.insert([text]);
-    find_name(connection, text)?.map_or_else(add, Ok)
+    let key = find_name(connection, text)?.map_or_else(add, Ok)?;
+    book.memory.keep_name(text, key);
+    Ok(key)
 }
 
 /// How many events a session has, and how many times pauses opened in it: the last entry knows.
-pub(super) fn counters(connection: &Connection, session: i64) -> rusqlite::Result<(u64, u64)> {
-    let last = connection
+pub(super) fn counters(book: &Book, session: i64) -> rusqlite::Result<Counters> {
+    if let Some(counters) = book.memory.counters(session) {
+        return Ok(counters);
+    }
+    let last = book
+        .connection
         .prepare_cached("SELECT key, pause_groups FROM entry WHERE key BETWEEN ?1 AND ?2 ORDER BY key DESC LIMIT 1")?
         .query_row(keys::keys_of(session), |row| {
             let Column(pause_groups) = row.get(1)?;
-            Ok((keys::seq_of(row.get(0)?), pause_groups))
+            Ok(Counters { events: keys::seq_of(row.get(0)?), pause_groups })
         })
         .optional()?;
     Ok(last.unwrap_or_default())

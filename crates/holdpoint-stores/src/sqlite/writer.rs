@@ -12,6 +12,7 @@ use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
 use rusqlite::{Connection, Error};
 use tokio::sync::{mpsc, oneshot};
 
+use super::book::Book;
 use super::fault::{self, WriteError};
 
 /// How many writes one transaction takes at most.
@@ -73,7 +74,7 @@ impl Writer {
     pub(super) fn start(connection: Connection, clock: Arc<dyn Clock>, queue_max: usize) -> Result<Self, StoreFault> {
         let (queue, jobs) = mpsc::channel(queue_max.max(1));
         let (health, counts) = (Health::default(), Arc::new(Counts::default()));
-        let desk = Desk { connection, clock, health: health.clone(), counts: Arc::clone(&counts) };
+        let desk = Desk { book: Book::new(connection), clock, health: health.clone(), counts: Arc::clone(&counts) };
         let thread = std::thread::Builder::new()
             .name("holdpoint-sqlite".to_owned())
             .spawn(move || desk.work_off(jobs))
@@ -88,7 +89,7 @@ impl Writer {
     pub(super) async fn write<T, W>(&self, doing: &'static str, size: usize, work: W) -> Result<T, AppendError>
     where
         T: Send + 'static,
-        W: FnMut(&Connection, Timestamp) -> Result<T, WriteError> + Send + 'static,
+        W: FnMut(&mut Book, Timestamp) -> Result<T, WriteError> + Send + 'static,
     {
         self.health.check(doing)?;
         let stopped = || StoreFault::because(doing, StoreFaultKind::Unavailable, "the writer has stopped");
@@ -130,7 +131,7 @@ trait Job: Send {
     ///
     /// # Errors
     /// The transaction is of no use any more. A refusal is an answer, not an error.
-    fn run(&mut self, connection: &Connection, now: Timestamp) -> Result<(), Error>;
+    fn run(&mut self, book: &mut Book, now: Timestamp) -> Result<(), Error>;
 
     /// Answers, now that the work is committed.
     fn acknowledge(self: Box<Self>);
@@ -150,14 +151,14 @@ struct Task<T, W> {
 impl<T, W> Job for Task<T, W>
 where
     T: Send,
-    W: FnMut(&Connection, Timestamp) -> Result<T, WriteError> + Send,
+    W: FnMut(&mut Book, Timestamp) -> Result<T, WriteError> + Send,
 {
     fn size(&self) -> usize {
         self.size
     }
 
-    fn run(&mut self, connection: &Connection, now: Timestamp) -> Result<(), Error> {
-        self.answer = Some(match (self.work)(connection, now) {
+    fn run(&mut self, book: &mut Book, now: Timestamp) -> Result<(), Error> {
+        self.answer = Some(match (self.work)(book, now) {
             Ok(value) => Ok(value),
             Err(WriteError::Refused(refusal)) => Err(refusal),
             Err(WriteError::Broken(error)) => return Err(error),
@@ -188,8 +189,8 @@ enum Failure {
 
 /// Lets those who were just answered write again, rather than flush for the first of them alone.
 ///
-/// As many as came last time are expected, and waited for only as long as they keep coming: who writes alone never
-/// waits.
+/// Half as many as came last time are expected, and waited for only as long as they keep coming: while one half is
+/// written and flushed, the other half can work. Who writes alone never waits.
 fn await_company(jobs: &mpsc::Receiver<Box<dyn Job>>, expected: usize) {
     let mut queued = jobs.len();
     let mut last_arrival = Instant::now();
@@ -218,17 +219,17 @@ fn next_job(jobs: &mut mpsc::Receiver<Box<dyn Job>>) -> Option<Box<dyn Job>> {
 
 /// What the thread works with.
 struct Desk {
-    connection: Connection,
+    book: Book,
     clock: Arc<dyn Clock>,
     health: Health,
     counts: Arc<Counts>,
 }
 
 impl Desk {
-    fn work_off(self, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
+    fn work_off(mut self, mut jobs: mpsc::Receiver<Box<dyn Job>>) {
         let mut last_batch = 0;
         while let Some(first) = next_job(&mut jobs) {
-            await_company(&jobs, last_batch);
+            await_company(&jobs, last_batch / 2);
             let mut bytes = first.size();
             let mut batch = vec![first];
             while batch.len() < BATCH_JOBS_MAX && bytes < BATCH_BYTES_MAX {
@@ -242,7 +243,7 @@ impl Desk {
         self.tidy_up();
     }
 
-    fn write_batch(&self, mut batch: Vec<Box<dyn Job>>) {
+    fn write_batch(&mut self, mut batch: Vec<Box<dyn Job>>) {
         self.counts.writes.fetch_add(batch.len() as u64, Ordering::Relaxed);
         match self.commit(&mut batch) {
             Ok(()) => batch.into_iter().for_each(Job::acknowledge),
@@ -253,7 +254,7 @@ impl Desk {
         }
     }
 
-    fn write_alone(&self, job: Box<dyn Job>) {
+    fn write_alone(&mut self, job: Box<dyn Job>) {
         let mut batch = vec![job];
         match self.commit(&mut batch) {
             Ok(()) => batch.into_iter().for_each(Job::acknowledge),
@@ -272,14 +273,18 @@ impl Desk {
     }
 
     /// Writes jobs in one transaction: all of them, or none.
-    fn commit(&self, batch: &mut [Box<dyn Job>]) -> Result<(), Failure> {
+    fn commit(&mut self, batch: &mut [Box<dyn Job>]) -> Result<(), Failure> {
         if !self.is_trusted() {
             let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
             return Err(Failure::Begin(Error::SqliteFailure(code, Some(FLUSH_FAILED.to_owned()))));
         }
         self.execute("BEGIN IMMEDIATE").map_err(Failure::Begin)?;
+        if let Err(error) = self.book.catch_up() {
+            self.roll_back();
+            return Err(Failure::Begin(error));
+        }
         for job in batch {
-            if let Err(error) = job.run(&self.connection, self.clock.now()) {
+            if let Err(error) = job.run(&mut self.book, self.clock.now()) {
                 self.roll_back();
                 return Err(Failure::Work(error));
             }
@@ -299,9 +304,10 @@ impl Desk {
         self.health.check("write").is_ok()
     }
 
-    fn roll_back(&self) {
+    fn roll_back(&mut self) {
+        self.book.forget_all();
         // Some errors have rolled back already.
-        if !self.connection.is_autocommit()
+        if !self.book.connection.is_autocommit()
             && let Err(error) = self.execute("ROLLBACK")
         {
             tracing::error!(%error, "a transaction could not be rolled back");
@@ -309,7 +315,7 @@ impl Desk {
     }
 
     fn execute(&self, sql: &str) -> Result<(), Error> {
-        self.connection.prepare_cached(sql)?.execute([])?;
+        self.book.connection.prepare_cached(sql)?.execute([])?;
         Ok(())
     }
 
@@ -318,7 +324,7 @@ impl Desk {
             return;
         }
         // Another process may be reading: then the log stays as it is, and the next to close the file tidies up.
-        let checkpoint = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let checkpoint = self.book.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         if let Err(error) = checkpoint {
             tracing::warn!(%error, "the log was not checkpointed");
         }
