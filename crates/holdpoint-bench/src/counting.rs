@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use holdpoint::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RunRow, Store, StoreFault,
-    StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
+    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoredRule,
 };
-use holdpoint::{Digest, Entry, PauseId, RunId, SessionId, Timestamp};
+use holdpoint::{AuditRecord, Digest, Entry, PauseId, RunId, SessionId, Timestamp};
 use holdpoint_core::record;
 
 /// Notes the bytes of every commit that somebody waited for.
@@ -93,6 +93,26 @@ impl Store for Counting {
 
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         self.inner.session_rules(session).await
+    }
+
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault> {
+        self.inner.session(session).await
+    }
+
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault> {
+        self.inner.list_sessions(filter).await
+    }
+
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        self.inner.list_runs(filter).await
+    }
+
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault> {
+        self.inner.list_rules(filter).await
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
+        self.inner.audit(after, limit).await
     }
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::ids::{ActorId, PauseId};
 use crate::json::{CanonicalJson, Digest};
 use crate::message::Content;
-use crate::policy::NewRule;
+use crate::policy::{NewRule, StandingRule};
 
 /// The answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,15 +82,31 @@ pub struct DecisionInput {
     pub by: ActorId,
     /// Through which door.
     pub via: Option<String>,
+    /// Names of roles and groups under which the actor may also act, for pauses that not everybody may decide.
+    pub groups: Vec<String>,
+    /// The caller's own name of the request, recorded with the decision.
+    pub request: Option<String>,
     /// The digest of the arguments that the person saw; checked when given.
     pub seen: Option<Digest>,
     /// A standing rule made together with the decision.
     pub rule: Option<NewRule>,
+    /// Rules of other runs that stand in the session: a rule that is applied to open pauses passes over what they deny.
+    pub session_rules: Vec<StandingRule>,
 }
 
 impl DecisionInput {
     /// `by` answers `pause` with `decision`, and nothing more.
     pub fn new(pause: PauseId, decision: Decision, by: ActorId) -> Self {
-        Self { pause, decision, by, via: None, seen: None, rule: None }
+        Self {
+            pause,
+            decision,
+            by,
+            via: None,
+            groups: Vec::new(),
+            request: None,
+            seen: None,
+            rule: None,
+            session_rules: Vec::new(),
+        }
     }
 }

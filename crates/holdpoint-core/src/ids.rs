@@ -206,6 +206,11 @@ impl ActorId {
     pub fn local() -> Self {
         Self("local".into())
     }
+
+    /// Who decides when nobody did in time and the pause's terms let the call run then. No person goes by this name.
+    pub fn timeout() -> Self {
+        Self("timeout".into())
+    }
 }
 
 /// An agent by its place in the agent graph: the root's name, then the tools that lead to it.

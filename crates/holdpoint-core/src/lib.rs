@@ -4,6 +4,7 @@
 //! to, [`Run::apply`] takes a committed event as fact, [`Run::next_step`] reads from the state what must be done next.
 
 pub mod agent;
+pub mod audit;
 pub mod decision;
 pub mod event;
 pub mod ids;

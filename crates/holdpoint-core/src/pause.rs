@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::decision::Decision;
 use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, ToolName};
 use crate::json::{CanonicalJson, Digest};
+use crate::policy::PauseTerms;
 use crate::text::visible;
 use crate::time::Timestamp;
-use crate::tool::ToolKind;
+use crate::tool::{Call, ToolKind};
 
 /// What is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -60,14 +61,55 @@ pub struct Pause {
     pub reason: Option<String>,
     /// Since when.
     pub opened_at: Timestamp,
+    /// On what terms it is asked.
+    pub terms: PauseTerms,
+    /// Who approved what is held, in order; the one whose approval decided included.
+    pub approvals: Vec<Vote>,
     /// How it stands.
     pub state: PauseState,
+}
+
+/// An approval of one of several who must approve.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vote {
+    /// Who approved.
+    pub by: ActorId,
+    /// Through which door.
+    pub via: Option<String>,
+    /// The caller's own name of the request.
+    pub request: Option<String>,
+    /// When.
+    pub at: Timestamp,
 }
 
 impl Pause {
     /// Whether it still waits for somebody.
     pub fn is_open(&self) -> bool {
         matches!(self.state, PauseState::Open { .. })
+    }
+
+    /// The answer, where there is one.
+    pub fn decision(&self) -> Option<&Decision> {
+        match &self.state {
+            PauseState::Decided(decided) => Some(&decided.decision),
+            PauseState::Open { .. } | PauseState::Expired { .. } | PauseState::Withdrawn { .. } => None,
+        }
+    }
+
+    /// How many different actors must approve, those who have included.
+    pub fn approvals_needed(&self) -> u32 {
+        self.terms.quorum
+    }
+
+    /// How many approvals are still missing; none once it is settled.
+    pub fn approvals_missing(&self) -> u32 {
+        let given = u32::try_from(self.approvals.len()).unwrap_or(u32::MAX);
+        if self.is_open() { self.terms.quorum.saturating_sub(given) } else { 0 }
+    }
+
+    /// Whether this actor is among those who have approved.
+    pub fn is_approved_by(&self, actor: &ActorId) -> bool {
+        self.approvals.iter().any(|vote| vote.by == *actor)
     }
 }
 
@@ -134,6 +176,9 @@ pub struct DecidedPause {
     /// Through which door.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<String>,
+    /// The caller's own name of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
     /// When.
     pub at: Timestamp,
 }
@@ -200,6 +245,20 @@ pub struct HeldCall {
     pub arguments: CanonicalJson,
     /// The digest that a decision binds to.
     pub digest: Digest,
+}
+
+impl HeldCall {
+    /// A call as it stands.
+    pub(crate) fn of(call: &Call, path: CallPath) -> Self {
+        Self {
+            path,
+            call_id: call.record.call_id.clone(),
+            tool: call.record.tool.clone(),
+            kind: call.record.kind.clone(),
+            arguments: call.arguments.clone(),
+            digest: call.digest(),
+        }
+    }
 }
 
 /// One question of a `question` pause, read from the call's arguments.
@@ -276,6 +335,8 @@ mod tests {
                 subject: Subject::Call { path: path.clone(), digest },
                 reason: None,
                 opened_at: Timestamp::from_millis(0),
+                terms: PauseTerms::default(),
+                approvals: Vec::new(),
                 state: PauseState::Open { expires_at: None },
             },
             agent: AgentId::root("Mailer").unwrap(),

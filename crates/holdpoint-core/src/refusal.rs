@@ -1,6 +1,6 @@
 //! Why an input was turned away. A refusal is an answer: the run is unchanged, and the caller can correct it.
 
-use crate::ids::{ActorId, AgentId, CallPath, PauseId, RuleId, RunId};
+use crate::ids::{ActorId, AgentId, CallPath, PauseId, RuleId, RunId, SessionId};
 use crate::json::Digest;
 use crate::time::Timestamp;
 
@@ -14,6 +14,9 @@ pub enum Refusal {
     /// No such run, or none that the caller may see.
     #[error("run {0} is not known")]
     RunNotFound(RunId),
+    /// No such session, or none that the caller may see.
+    #[error("session {0} is not known")]
+    SessionNotFound(SessionId),
     /// No such rule, or none that the caller may see.
     #[error("rule {0} is not known")]
     RuleNotFound(RuleId),
@@ -67,6 +70,24 @@ pub enum Refusal {
         /// What would do.
         allowed: &'static [&'static str],
     },
+    /// Somebody who may not decide this pause.
+    #[error("{by} is not among those who may decide pause {pause}")]
+    NotAnApprover {
+        /// The pause.
+        pause: PauseId,
+        /// Who tried.
+        by: ActorId,
+    },
+    /// Several must approve what is held, and so nobody alone can change it.
+    #[error(
+        "pause {pause} needs {quorum} approvals of what is held, so nobody can edit it: approve it as it is, or deny it"
+    )]
+    EditOfSeveral {
+        /// The pause.
+        pause: PauseId,
+        /// How many must approve.
+        quorum: u32,
+    },
     /// The edited arguments break the tool's schema.
     #[error("the edited arguments of pause {pause} are not accepted: {problem}")]
     InvalidArguments {
@@ -87,7 +108,7 @@ pub enum Refusal {
     #[error("the rule is not accepted: {0}")]
     InvalidRule(String),
     /// Too long, too deep or too many.
-    #[error("{what} is limited to {limit}, and this has {found}")]
+    #[error("at most {limit} {what} are accepted, and this has {found}")]
     OverLimit {
         /// What is limited.
         what: &'static str,
@@ -195,11 +216,13 @@ impl Refusal {
     pub fn code(&self) -> &'static str {
         match self {
             Self::PauseNotFound(_) | Self::RunNotFound(_) | Self::RuleNotFound(_) => "not_found",
+            Self::SessionNotFound(_) => "session_not_found",
             Self::AlreadyDecided { .. } => "already_decided",
             Self::Expired { .. } => "expired",
             Self::Withdrawn { .. } => "withdrawn",
             Self::StaleView { .. } => "stale_view",
-            Self::DecisionNotAllowed { .. } => "decision_not_allowed",
+            Self::DecisionNotAllowed { .. } | Self::EditOfSeveral { .. } => "decision_not_allowed",
+            Self::NotAnApprover { .. } => "not_an_approver",
             Self::InvalidArguments { .. } => "invalid_arguments",
             Self::InvalidAnswers { .. } => "invalid_answers",
             Self::InvalidRule(_) => "invalid_rule",
@@ -233,12 +256,14 @@ impl Refusal {
         "invalid_definition",
         "invalid_rule",
         "not_a_state",
+        "not_an_approver",
         "not_found",
         "out_of_turn",
         "over_limit",
         "run_active",
         "run_busy",
         "run_finished",
+        "session_not_found",
         "stale_view",
         "state_corrupt",
         "state_stale",

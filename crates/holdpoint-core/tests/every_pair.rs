@@ -16,7 +16,7 @@ use holdpoint_core::ids::{CallPath, FramePath, PauseId, RuleId};
 use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput};
 use holdpoint_core::json::{CanonicalJson, Digest};
 use holdpoint_core::message::Usage;
-use holdpoint_core::policy::{GuardrailPhase, GuardrailResult, NewRule, Screening, Verdict};
+use holdpoint_core::policy::{GuardrailPhase, GuardrailResult, NewRule, PauseTerms, Screening, Verdict};
 use holdpoint_core::tool::{CallRecord, Effect, Outcome, ToolKind};
 
 /// A state's name and how to get there.
@@ -29,6 +29,8 @@ const STATES: &[(&str, &str)] = &[
     ("after a bad reply", "user: go\n model: pay#"),
     ("requested", "user: go\n model: pay & fetch"),
     ("held", "user: go\n model: pay & fetch\n policy: hold until +10m & hold"),
+    ("held for two", "user: go\n model: pay\n policy: hold quorum 2\n bo: approve #1"),
+    ("held for somebody else", "user: go\n model: pay\n policy: hold for bo"),
     ("overdue", "user: go\n model: pay\n policy: hold until +10m\n clock +10m"),
     ("allowed", "user: go\n model: pay\n policy: allow"),
     ("approved", "user: go\n model: pay\n policy: hold\n ana: always approve #1"),
@@ -84,6 +86,8 @@ const TAKEN: &[(&str, &str)] = &[
     ("after a bad reply", "reply, stage"),
     ("requested", "screening, stage"),
     ("held", "decision, stage"),
+    ("held for two", "decision, stage"),
+    ("held for somebody else", "stage"),
     ("overdue", "deadline, stage"),
     ("allowed", "start of calls, objection, second hold, stage"),
     ("approved", "start of calls, objection, second hold, decision, stage, rule's end"),
@@ -325,7 +329,7 @@ fn of_call(world: &World, call: &CallPath) -> Vec<Input> {
         |verdict: Verdict| Input::Screened(vec![Screening { call: call.clone(), verdict, guardrails: Vec::new() }]);
     let mut verdicts = vec![
         Verdict::Allow,
-        Verdict::Hold { reason: None, expires_at: None },
+        Verdict::Hold { reason: None, expires_at: None, terms: PauseTerms::default() },
         Verdict::Deny { by: actor("guard"), message: None },
         Verdict::Deny { by: actor("guard"), message: Some("no".to_owned()) },
         Verdict::Approved { by: actor("bot") },

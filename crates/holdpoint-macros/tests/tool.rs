@@ -117,6 +117,8 @@ async fn get_weather(
 
 fn context() -> ToolContext {
     ToolContext {
+        session: "desk".parse().expect("an id"),
+        actor: "local".parse().expect("an id"),
         run: "run_0198c0ffee007000800000000000beef".parse().expect("an id"),
         call: "1.0".parse().expect("a path"),
         call_id: "call_1_0".to_owned(),
@@ -138,6 +140,7 @@ async fn holds(tool: &Tool, arguments: Value) -> Result<bool, String> {
         Approval::Never => Ok(false),
         Approval::Always => Ok(true),
         Approval::When(predicate) => predicate.holds(&context(), &arguments).await,
+        Approval::By(_) => Err("the macro gives no policies".to_owned()),
     }
 }
 

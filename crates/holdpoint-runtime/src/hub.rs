@@ -8,6 +8,7 @@ use holdpoint_core::record::Entry;
 use tokio::sync::{Notify, broadcast};
 
 use crate::ports::model::Delta;
+use crate::ports::observer::PauseChange;
 
 /// What is told to listeners.
 #[derive(Debug, Clone)]
@@ -19,10 +20,16 @@ pub(crate) enum Live {
 }
 
 /// Who listens to what.
-#[derive(Default)]
 pub(crate) struct Hub {
     sessions: Mutex<HashMap<SessionId, broadcast::Sender<Live>>>,
     runs: Mutex<HashMap<RunId, Arc<Notify>>>,
+    pauses: broadcast::Sender<PauseChange>,
+}
+
+impl Default for Hub {
+    fn default() -> Self {
+        Self { sessions: Mutex::default(), runs: Mutex::default(), pauses: broadcast::channel(LAG_MAX).0 }
+    }
 }
 
 /// How far a listener may lag before it has to read the store.
@@ -42,6 +49,21 @@ impl Hub {
         if let Some(sender) = sender {
             let _ = sender.send(live());
         }
+    }
+
+    /// Listens to the changes of all pauses.
+    pub(crate) fn listen_to_pauses(&self) -> broadcast::Receiver<PauseChange> {
+        self.pauses.subscribe()
+    }
+
+    /// Whether anybody listens to the changes of pauses.
+    pub(crate) fn has_pause_listeners(&self) -> bool {
+        self.pauses.receiver_count() > 0
+    }
+
+    /// Tells that a pause changed; nobody listening is no error.
+    pub(crate) fn tell_pause(&self, change: PauseChange) {
+        let _ = self.pauses.send(change);
     }
 
     /// Wakes whoever moves this run in this process.

@@ -12,6 +12,7 @@ mod projection;
 mod recent;
 mod runtime;
 pub mod settings;
+mod tell;
 pub mod use_cases;
 pub mod worker;
 

@@ -1,11 +1,13 @@
 //! What stores index of an append: the pauses that opened or changed, the rules that outlive the run.
 
+use holdpoint_core::audit::AuditNote;
 use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::{PauseId, RuleId};
-use holdpoint_core::pause::{PauseState, PauseView, Subject};
+use holdpoint_core::pause::PauseState;
 use holdpoint_core::policy::Lifetime;
 use holdpoint_core::run::Run;
 use holdpoint_core::step::Step;
+use holdpoint_core::time::Timestamp;
 use holdpoint_core::tool::Allowance;
 
 use crate::ports::store::{PauseRow, PauseStatus, RuleChange, RunStatus};
@@ -15,12 +17,14 @@ use crate::ports::store::{PauseRow, PauseStatus, RuleChange, RunStatus};
 pub(crate) struct Projection {
     pub(crate) pauses: Vec<PauseRow>,
     pub(crate) rules: Vec<RuleChange>,
+    pub(crate) audit: Vec<AuditNote>,
 }
 
 impl Projection {
     /// Adds the rows for events that were just taken as fact.
-    pub(crate) fn add(&mut self, run: &Run, events: &[RunEvent]) {
+    pub(crate) fn add(&mut self, run: &Run, events: &[RunEvent], at: Timestamp) {
         for event in events {
+            self.audit.extend(AuditNote::of(run, event, at));
             match event {
                 RunEvent::PauseOpened(opened) => self.pauses.extend(opened_row(run, opened.number)),
                 RunEvent::PauseDecided(decided) => {
@@ -75,27 +79,18 @@ pub(crate) fn status(run: &Run) -> RunStatus {
 fn opened_row(run: &Run, number: u32) -> Option<PauseRow> {
     let id = PauseId { run: run.id(), number };
     let pause = run.pause(id).ok()?;
-    let view: Option<PauseView> = run.pause_view(id);
+    let view = run.pause_view(id)?;
     let expires_at = match &pause.state {
         PauseState::Open { expires_at } => *expires_at,
         _ => None,
-    };
-    let agent = match &view {
-        Some(view) => view.agent.clone(),
-        // The frame is gone: the pause was settled with it, and only its status still counts.
-        None => run.agent()?.id.clone(),
-    };
-    let tool = match &pause.subject {
-        Subject::Words { .. } => None,
-        Subject::Call { .. } => view.and_then(|view| view.call).map(|call| call.tool),
     };
     Some(PauseRow {
         id,
         kind: pause.kind,
         status: PauseStatus::Open,
         session: run.session()?.clone(),
-        agent,
-        tool,
+        agent: view.agent,
+        tool: view.call.map(|call| call.tool),
         opened_at: pause.opened_at,
         expires_at,
         group: 0,

@@ -18,6 +18,7 @@ use crate::hub::Hub;
 use crate::ports::clock::{Clock, SystemClock};
 use crate::ports::ids::{Ids, TimeOrderedIds};
 use crate::ports::model::Model;
+use crate::ports::observer::Observer;
 use crate::ports::store::Store;
 use crate::recent::Recent;
 use crate::settings::Settings;
@@ -35,6 +36,7 @@ struct Parts {
     hub: Arc<Hub>,
     known_definitions: Mutex<HashSet<Digest>>,
     recent: Recent,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 /// Builds a [`Runtime`].
@@ -44,6 +46,7 @@ pub struct RuntimeBuilder {
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
     settings: Settings,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Runtime {
@@ -55,6 +58,7 @@ impl Runtime {
             clock: SystemClock::shared(),
             ids: Arc::new(TimeOrderedIds),
             settings: Settings::default(),
+            observer: None,
         }
     }
 
@@ -78,6 +82,10 @@ impl Runtime {
 
     pub(crate) fn hub(&self) -> &Arc<Hub> {
         &self.0.hub
+    }
+
+    pub(crate) fn observer(&self) -> Option<&Arc<dyn Observer>> {
+        self.0.observer.as_ref()
     }
 
     pub(crate) fn recent(&self) -> &Recent {
@@ -133,7 +141,7 @@ impl Runtime {
     }
 
     /// The rules of other runs that stand in the run's session now.
-    pub(crate) async fn session_rules(&self, run: &Run, now: Timestamp) -> Result<Vec<StandingRule>, RunError> {
+    pub(crate) async fn rules_beside(&self, run: &Run, now: Timestamp) -> Result<Vec<StandingRule>, RunError> {
         let Some(session) = run.session() else { return Ok(Vec::new()) };
         if *session == Self::own_session(run.id()) {
             return Ok(Vec::new());
@@ -203,6 +211,13 @@ impl RuntimeBuilder {
         self
     }
 
+    /// Who counts and times what happens here.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// The runtime.
     pub fn build(self) -> Runtime {
         Runtime(Arc::new(Parts {
@@ -214,6 +229,7 @@ impl RuntimeBuilder {
             hub: Arc::default(),
             known_definitions: Mutex::default(),
             recent: Recent::default(),
+            observer: self.observer,
         }))
     }
 }

@@ -4,12 +4,15 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use holdpoint_core::Refusal;
 use holdpoint_core::ids::{AgentId, RunId};
+use holdpoint_core::json::Digest;
 use holdpoint_core::time::Timestamp;
-use tokio::task::JoinHandle;
+use serde_json::Value;
+use tokio::task::{JoinHandle, JoinSet};
 use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentGraph;
@@ -18,14 +21,35 @@ use crate::fault::RunError;
 use crate::runtime::Runtime;
 
 /// Where a worker finds the agents of the runs that it goes on with.
+#[async_trait]
 pub trait AgentSource: Send + Sync + 'static {
-    /// The graph whose root has this id.
-    fn graph(&self, root: &AgentId) -> Option<Arc<AgentGraph>>;
+    /// The graph that is wanted: one with this root, of this definition if there is a choice.
+    async fn graph(&self, wanted: &AgentWanted) -> Option<Arc<AgentGraph>>;
 }
 
+/// The agent that a run goes on with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AgentWanted {
+    /// The root agent's id.
+    pub root: AgentId,
+    /// The digest of the root's definition, as the run began or as it was set since.
+    pub digest: Digest,
+    /// What the application said that the agent is built from, where it did.
+    pub source: Option<Value>,
+}
+
+/// The same graphs always, whatever a run began with: the drift policy says what a difference means.
+#[async_trait]
 impl AgentSource for Vec<Arc<AgentGraph>> {
-    fn graph(&self, root: &AgentId) -> Option<Arc<AgentGraph>> {
-        self.iter().find(|graph| graph.root() == root).cloned()
+    async fn graph(&self, wanted: &AgentWanted) -> Option<Arc<AgentGraph>> {
+        self.iter().find(|graph| *graph.root() == wanted.root).cloned()
+    }
+}
+
+#[async_trait]
+impl<T: AgentSource + ?Sized> AgentSource for Arc<T> {
+    async fn graph(&self, wanted: &AgentWanted) -> Option<Arc<AgentGraph>> {
+        (**self).graph(wanted).await
     }
 }
 
@@ -43,6 +67,9 @@ struct Resting {
     failures: u32,
     until: Timestamp,
 }
+
+/// How many sweeps may wait for their runs at once.
+const SWEEPS_MAX: usize = 16;
 
 /// How many runs are remembered as resting.
 const RESTING_MAX: usize = 10_000;
@@ -145,39 +172,55 @@ impl Worker {
     }
 
     async fn go_on(&self, run: RunId) -> Result<(), RunError> {
-        let loaded = self.runtime.store().load(run, u64::MAX).await?.ok_or(Refusal::RunNotFound(run))?;
-        let graph = self.agents.graph(&loaded.agent).ok_or(Refusal::AgentMissing(loaded.agent))?;
-        self.runtime.resume_run(run, graph, DriveOptions::default()).await?;
+        let wanted = self.runtime.agent_wanted(run).await?;
+        let graph = self.agents.graph(&wanted).await.ok_or(Refusal::AgentMissing(wanted.root))?;
+        let options = DriveOptions { commit_before_models: true, ..DriveOptions::default() };
+        self.runtime.resume_run(run, graph, options).await?;
         Ok(())
     }
 
-    /// Sweeps until it is stopped.
+    /// Sweeps until it is stopped. A run that takes its time holds up nobody: the next sweep begins all the same.
     pub fn spawn(self) -> WorkerHandle {
         let stop = CancellationToken::new();
-        let token = stop.clone();
+        let (worker, token) = (Arc::new(self), stop.clone());
         let task = tokio::spawn(async move {
+            let mut sweeps = JoinSet::new();
             while !token.is_cancelled() {
-                let is_idle = match self.sweep().await {
-                    Ok(sweep) => {
-                        for (run, error) in &sweep.failed {
-                            tracing::warn!(run.id = %run, %error, "a run could not go on");
-                        }
-                        sweep.driven.is_empty() && sweep.expired.is_empty()
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "the worker could not look for work");
-                        true
-                    }
-                };
-                if is_idle {
+                let (found, mut has_found) = (worker.clone(), false);
+                if sweeps.len() < SWEEPS_MAX {
+                    sweeps.spawn(async move { found.sweep_and_tell().await });
+                }
+                tokio::select! {
+                    () = token.cancelled() => {}
+                    Some(swept) = sweeps.join_next() => has_found = swept.unwrap_or(false),
+                    () = worker.runtime.clock().sleep(worker.poll) => continue,
+                }
+                if !has_found {
                     tokio::select! {
                         () = token.cancelled() => {}
-                        () = self.runtime.clock().sleep(self.poll) => {}
+                        () = worker.runtime.clock().sleep(worker.poll) => {}
                     }
                 }
             }
+            while sweeps.join_next().await.is_some() {}
         });
         WorkerHandle { stop, task }
+    }
+
+    /// Sweeps, and tells operators what could not go on; says whether there was something to do.
+    async fn sweep_and_tell(&self) -> bool {
+        match self.sweep().await {
+            Ok(sweep) => {
+                for (run, error) in &sweep.failed {
+                    tracing::warn!(run.id = %run, %error, "a run could not go on");
+                }
+                !sweep.driven.is_empty() || !sweep.expired.is_empty()
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the worker could not look for work");
+                false
+            }
+        }
     }
 }
 

@@ -47,6 +47,8 @@ fn cycle(now: holdpoint_core::time::Timestamp) -> [Append; 4] {
         pauses: Vec::new(),
         rules: Vec::new(),
         definitions: Vec::new(),
+        audit: Vec::new(),
+        only_owner: false,
     };
     let pause = |status| PauseRow {
         id: holdpoint_core::ids::PauseId { run, number: 1 },

@@ -5,8 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use holdpoint_runtime::Runtime;
 use holdpoint_runtime::ports::clock::{Clock, SystemClock};
-use holdpoint_runtime::ports::store::{AppendError, PauseFilter, Store, StoreFault, StoreFaultKind};
+use holdpoint_runtime::ports::store::{
+    Append, AppendError, PauseFilter, PauseRow, RunStatus, Store, StoreFault, StoreFaultKind,
+};
+use holdpoint_runtime::worker::Worker;
 use holdpoint_stores::sqlite::{SqliteOptions, SqliteStore};
 use holdpoint_testkit::conformance::{Trial, UnderTest, sample};
 use rusqlite::Connection;
@@ -109,7 +113,7 @@ async fn a_write_that_nobody_waits_for_is_finished_before_the_file_is_closed() {
 async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     let desk = Desk::new().await;
     desk.open().append(desk.trial.first(&desk.trial.run(1, "s"))).await.unwrap();
-    desk.meddle("INSERT INTO migration VALUES (2, x'00', 0); CREATE TABLE from_the_future (x)");
+    desk.meddle("INSERT INTO migration VALUES (3, x'00', 0); CREATE TABLE from_the_future (x)");
     let before = desk.bytes();
     assert_eq!(kind_of(desk.try_open()), StoreFaultKind::Newer);
     assert!(desk.bytes() == before, "the file was changed");
@@ -121,7 +125,7 @@ async fn a_newer_file_with_an_unfinished_log_is_left_as_it_is() {
     drop(desk.open());
     // As after a crash of its writer: the newest pages are still in the log, and nobody has the file open.
     let writer = Connection::open(desk.path()).unwrap();
-    writer.execute_batch("INSERT INTO migration VALUES (2, x'00', 0)").unwrap();
+    writer.execute_batch("INSERT INTO migration VALUES (3, x'00', 0)").unwrap();
     let crashed = Desk::new().await;
     for (path, bytes) in desk.bytes() {
         std::fs::write(crashed.folder.path().join(path.file_name().unwrap()), bytes).unwrap();
@@ -130,6 +134,82 @@ async fn a_newer_file_with_an_unfinished_log_is_left_as_it_is() {
     assert_eq!(before.len(), 2);
     assert_eq!(kind_of(crashed.try_open()), StoreFaultKind::Newer);
     assert!(crashed.bytes() == before, "the file was changed");
+}
+
+#[tokio::test]
+async fn a_file_of_the_first_version_is_brought_up_to_date_and_its_sessions_get_their_owners() {
+    let desk = Desk::new().await;
+    let run = desk.trial.run(1, "s");
+    desk.open().append(desk.trial.first(&run)).await.unwrap();
+    desk.meddle(
+        "DROP INDEX session_by_owner; ALTER TABLE session DROP COLUMN began_by; DROP TABLE audit;
+         DELETE FROM migration WHERE number = 2; INSERT INTO session (name) VALUES ('without an entry')",
+    );
+    let store = desk.open();
+    assert_eq!(store.session(&run.session).await.unwrap().unwrap().owner, sample::ana());
+    assert_eq!(store.audit(0, 9).await.unwrap(), []);
+    store.append(desk.trial.append(&run, 1, [sample::said("more")])).await.unwrap();
+    let by_owner: String = Connection::open(desk.path())
+        .unwrap()
+        .query_row("SELECT began_by FROM session WHERE name = 'without an entry'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(by_owner, "local");
+}
+
+#[tokio::test]
+async fn an_audit_record_that_was_changed_or_left_out_is_noticed() {
+    for (meddling, broken_at) in [
+        ("UPDATE audit SET body = replace(body, 'approve', 'deny') WHERE n = 3", 3),
+        ("UPDATE audit SET body = 'nonsense' WHERE n = 3", 3),
+        ("UPDATE audit SET hash = zeroblob(32) WHERE n = 3", 3),
+        ("DELETE FROM audit WHERE n = 3", 4),
+        ("DELETE FROM audit WHERE n = 1", 2),
+    ] {
+        let desk = Desk::new().await;
+        let run = desk.trial.run(1, "s");
+        let store = desk.open();
+        store.append(desk.trial.first(&run)).await.unwrap();
+        for expected in 1..=5 {
+            let audit = vec![sample::note(&run.session, run.id)];
+            let append = desk.trial.append(&run, expected, [sample::said("x")]);
+            store.append(Append { audit, ..append }).await.unwrap();
+        }
+        drop(store);
+        let runtime = |store| Runtime::builder(Arc::new(store)).build();
+        let check = runtime(desk.open()).verify_audit().await.unwrap();
+        assert_eq!((check.records, check.broken_at), (5, None));
+        desk.meddle(meddling);
+        let check = runtime(desk.open()).verify_audit().await.unwrap();
+        assert_eq!(check.broken_at, Some(broken_at), "{meddling}");
+        assert!(!check.is_whole());
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_does_not_keep_the_others_from_expiring() {
+    let desk = Desk::new().await;
+    let store = desk.open();
+    let runs = [desk.trial.run(1, "s"), desk.trial.run(2, "t")];
+    for run in &runs {
+        let expires_at = Some(desk.trial.clock.now().after(Duration::from_secs(60)));
+        let events = [
+            sample::started(&run.session, &run.agent),
+            sample::replied(sample::json("{}")),
+            sample::opened(1, expires_at),
+        ];
+        let pauses = vec![PauseRow { expires_at, ..desk.trial.pause(run, 1) }];
+        let append = desk.trial.append(run, 0, events);
+        store.append(Append { status: RunStatus::Waiting, pauses, ..append }).await.unwrap();
+    }
+    drop(store);
+    desk.meddle("UPDATE entry SET body = x'7b7d' WHERE key = (SELECT min(key) FROM entry)");
+    desk.trial.clock.advance(Duration::from_secs(60));
+    let runtime = Runtime::builder(Arc::new(desk.open())).clock(desk.trial.clock.shared()).build();
+    let sweep = Worker::new(runtime.clone(), Vec::new()).sweep().await.unwrap();
+    assert_eq!(sweep.expired, [runs[1].id]);
+    assert_eq!((sweep.failed[0].0, sweep.failed[0].1.code()), (runs[0].id, "store_corrupt"));
+    let sweep = Worker::new(runtime, Vec::new()).sweep().await.unwrap();
+    assert_eq!(sweep.expired, [], "the good run's pause expired once");
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
-//! What tests of holdpoint are made of: the test clock, the conformance suite that every store passes, and the store
-//! that loses power at a chosen write.
+//! What tests of holdpoint are made of: the test clock, the conformance suite that every store passes, the store
+//! that loses power at a chosen write, and the model provider on loopback that says what a test wants to hear.
 
 pub mod clock;
 pub mod conformance;
 pub mod crash;
+pub mod model_server;
 pub mod power_loss;

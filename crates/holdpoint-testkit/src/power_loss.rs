@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdpoint_core::audit::AuditRecord;
 use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
@@ -15,8 +16,8 @@ use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::memory::MemoryStore;
 use holdpoint_runtime::ports::clock::Clock;
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RunRow, Store, StoreFault,
-    StoreFaultKind, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
+    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
 };
 
 /// How a write is cut off. Afterwards every call of the store fails, until [`PowerLoss::restart`].
@@ -212,6 +213,26 @@ impl Store for PowerLoss {
 
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         self.cache("list a session's rules")?.session_rules(session).await
+    }
+
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault> {
+        self.cache("find a session")?.session(session).await
+    }
+
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault> {
+        self.cache("list sessions")?.list_sessions(filter).await
+    }
+
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        self.cache("list runs")?.list_runs(filter).await
+    }
+
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault> {
+        self.cache("list rules")?.list_rules(filter).await
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
+        self.cache("read the audit records")?.audit(after, limit).await
     }
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {

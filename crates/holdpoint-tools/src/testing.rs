@@ -1,12 +1,14 @@
 //! What the tests of all tools need: a call's context, and arguments.
 
 use holdpoint_core::json::CanonicalJson;
-use holdpoint_runtime::ports::tool::{Approval, Tool, ToolContext};
+use holdpoint_runtime::ports::tool::{Approval, PolicyVerdict, Tool, ToolContext};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 pub(crate) fn context() -> ToolContext {
     ToolContext {
+        session: "desk".parse().unwrap(),
+        actor: "local".parse().unwrap(),
         run: "run_0198c0ffee007000800000000000beef".parse().unwrap(),
         call: "1.0".parse().unwrap(),
         call_id: "call_1_0".to_owned(),
@@ -28,5 +30,6 @@ pub(crate) async fn holds(tool: &Tool, value: &Value) -> bool {
         Approval::Never => false,
         Approval::Always => true,
         Approval::When(predicate) => predicate.holds(&context(), value).await.unwrap(),
+        Approval::By(policy) => policy.verdict(&context(), &arguments(value)).await.unwrap() != PolicyVerdict::Allow,
     }
 }

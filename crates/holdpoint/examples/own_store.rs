@@ -19,10 +19,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use holdpoint::store::{Append, Appended, Lease, LoadedRun, RunRow};
+use holdpoint::store::{
+    Append, Appended, Lease, LoadedRun, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow,
+};
 use holdpoint::{
-    Agent, AppendError, Digest, Durability, Entry, MemoryStore, PauseFilter, PauseId, PauseRow, Reply, RunId, Runner,
-    ScriptedModel, SessionId, Store, StoreFault, StoredRule, SystemClock, Timestamp,
+    Agent, AppendError, AuditRecord, Digest, Durability, Entry, MemoryStore, PauseFilter, PauseId, PauseRow, Reply,
+    RunId, Runner, ScriptedModel, SessionId, Store, StoreFault, StoredRule, SystemClock, Timestamp,
 };
 use serde_json::json;
 
@@ -98,6 +100,21 @@ impl Store for AuditedStore {
     }
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         self.inner.session_rules(session).await
+    }
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault> {
+        self.inner.session(session).await
+    }
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault> {
+        self.inner.list_sessions(filter).await
+    }
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        self.inner.list_runs(filter).await
+    }
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault> {
+        self.inner.list_rules(filter).await
+    }
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
+        self.inner.audit(after, limit).await
     }
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.inner.definition(digest).await

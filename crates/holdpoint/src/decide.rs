@@ -113,6 +113,8 @@ pub struct DecideRequest {
     decision: Result<Decision, String>,
     by: Result<ActorId, String>,
     via: Option<String>,
+    groups: Vec<String>,
+    request: Option<String>,
     seen: Option<Digest>,
     rule: Option<NewRule>,
 }
@@ -125,6 +127,8 @@ impl DecideRequest {
             decision: Ok(decision),
             by: Ok(ActorId::local()),
             via: None,
+            groups: Vec::new(),
+            request: None,
             seen: pause.seen(),
             rule: None,
         }
@@ -139,6 +143,18 @@ impl DecideRequest {
     /// Through which door.
     pub fn via(mut self, door: impl Into<String>) -> Self {
         self.via = Some(door.into());
+        self
+    }
+
+    /// The names of roles and groups under which they may also act, for pauses that not everybody may decide.
+    pub fn acting_as(mut self, groups: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.groups.extend(groups.into_iter().map(Into::into));
+        self
+    }
+
+    /// A name of one's own for this request, recorded with the decision.
+    pub fn request(mut self, name: impl Into<String>) -> Self {
+        self.request = Some(name.into());
         self
     }
 
@@ -181,8 +197,15 @@ impl DecideRequest {
         let refuse = |problem| Refusal::InvalidArguments { pause, problem };
         let decision = self.decision.map_err(refuse)?;
         let by = self.by.map_err(Refusal::InvalidDefinition)?;
-        let (via, seen, rule) = (self.via, self.seen, self.rule);
-        self.runtime.decide_pause(DecisionInput { pause, decision, by, via, seen, rule }).await
+        let input = DecisionInput {
+            via: self.via,
+            groups: self.groups,
+            request: self.request,
+            seen: self.seen,
+            rule: self.rule,
+            ..DecisionInput::new(pause, decision, by)
+        };
+        self.runtime.decide_pause(input).await
     }
 }
 

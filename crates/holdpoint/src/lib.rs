@@ -48,16 +48,17 @@ pub use stream::{RunStream, StreamEvent};
 pub use holdpoint_macros::tool;
 
 pub use holdpoint_core::agent::FinishRule;
+pub use holdpoint_core::audit::{AuditKind, AuditNote, AuditRecord};
 pub use holdpoint_core::decision::{Answers, Decision, DecisionInput};
 pub use holdpoint_core::event::RunEvent;
 pub use holdpoint_core::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, RuleId, RunId, SessionId, ToolName};
 pub use holdpoint_core::json::{CanonicalJson, Digest, JsonProblem};
 pub use holdpoint_core::message::{Content, Item, Part, Source, Usage};
 pub use holdpoint_core::pause::{
-    DecidedPause, HeldCall, Pause, PauseKind, PauseState, PauseView, Question, QuestionOption, Subject,
+    DecidedPause, HeldCall, Pause, PauseKind, PauseState, PauseView, Question, QuestionOption, Subject, Vote,
 };
 pub use holdpoint_core::policy::{
-    AgentScope, Constraint, GuardrailResult, Lifetime, NewRule, RuleEffect, Scope, StandingRule,
+    AgentScope, Constraint, GuardrailResult, Lifetime, NewRule, OnTimeout, PauseTerms, RuleEffect, Scope, StandingRule,
 };
 pub use holdpoint_core::record::Entry;
 pub use holdpoint_core::refusal::Refusal;
@@ -66,7 +67,7 @@ pub use holdpoint_core::text;
 pub use holdpoint_core::time::Timestamp;
 pub use holdpoint_core::tool::{DENIED_TEXT, Effect, Outcome, ToolClass, ToolKind, ToolRef};
 pub use holdpoint_models::scripted::{Reply, ScriptedModel, last_results, last_said};
-pub use holdpoint_runtime::agent::{Agent, AgentBuilder, AgentGraph};
+pub use holdpoint_runtime::agent::{Agent, AgentBuilder, AgentGraph, ConfirmTerms};
 pub use holdpoint_runtime::context::Context;
 pub use holdpoint_runtime::guardrail::{
     CallVerdict, GuardrailPhase, InputGuardrail, OutputGuardrail, TextVerdict, ToolGuardrail,
@@ -76,16 +77,20 @@ pub use holdpoint_runtime::ports::clock::{Clock, SystemClock};
 pub use holdpoint_runtime::ports::model::{
     Delta, DeltaSink, Model, ModelFault, ModelReply, ModelRequest, OfferedTool, ProposedCall,
 };
+pub use holdpoint_runtime::ports::observer::{Change, Committed, ModelCalled, Observer, PauseChange, ToolRan};
 pub use holdpoint_runtime::ports::store::{
     self, AppendError, Durability, PauseFilter, PauseRow, PauseStatus, Store, StoreFault, StoreFaultKind, StoredRule,
 };
 pub use holdpoint_runtime::ports::tool::{
-    Approval, AutoDecider, AutoDecision, IntoContent, IntoHold, IntoResult, Json, Predicate, RunTool, Tool,
-    ToolBuilder, ToolContext, ToolFailure, ToolProblems, ToolShape,
+    Approval, AutoDecider, AutoDecision, Deadline, HoldTerms, IntoContent, IntoHold, IntoResult, Json, Policy,
+    PolicyVerdict, Predicate, RunTool, Tool, ToolBuilder, ToolContext, ToolFailure, ToolProblems, ToolShape,
 };
 pub use holdpoint_runtime::settings::{Denial, DenialFormatter, DriftPolicy, Settings};
-pub use holdpoint_runtime::use_cases::{Decided, PausePage, PauseSummary, StartRun, WatchItem, WatchSession};
-pub use holdpoint_runtime::worker::{AgentSource, Sweep, Worker, WorkerHandle};
+pub use holdpoint_runtime::use_cases::{
+    AuditCheck, AuditPage, Decided, PauseNews, PausePage, PauseSummary, RulePage, RunPage, SessionPage, StartRun,
+    WatchItem, WatchPauses, WatchSession,
+};
+pub use holdpoint_runtime::worker::{AgentSource, AgentWanted, Sweep, Worker, WorkerHandle};
 pub use holdpoint_runtime::{DriveOptions, Fault, RunError, Runtime};
 #[cfg(feature = "sqlite")]
 pub use holdpoint_stores::sqlite::{SqliteOptions, SqliteStore};

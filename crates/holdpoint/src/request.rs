@@ -31,6 +31,7 @@ pub struct RunRequest {
     turns_max: Option<u32>,
     by: Result<ActorId, BadId>,
     options: DriveOptions,
+    only_owner: bool,
 }
 
 impl RunRequest {
@@ -44,6 +45,7 @@ impl RunRequest {
             turns_max,
             by: Ok(ActorId::local()),
             options: DriveOptions::default(),
+            only_owner: false,
         }
     }
 
@@ -68,6 +70,12 @@ impl RunRequest {
     /// Who asks.
     pub fn by(mut self, who: impl AsRef<str>) -> Self {
         self.by = ActorId::new(who);
+        self
+    }
+
+    /// Refuses the run where its session was begun by somebody else.
+    pub fn only_owner(mut self) -> Self {
+        self.only_owner = true;
         self
     }
 
@@ -111,6 +119,7 @@ impl RunRequest {
             turns_max: self.turns_max,
             by: self.by.map_err(bad)?,
             options: self.options,
+            only_owner: self.only_owner,
             run,
         })
     }

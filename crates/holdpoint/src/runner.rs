@@ -13,6 +13,7 @@ use holdpoint_runtime::agent::{Agent, AgentGraph};
 use holdpoint_runtime::memory::MemoryStore;
 use holdpoint_runtime::ports::clock::{Clock, SystemClock};
 use holdpoint_runtime::ports::model::Model;
+use holdpoint_runtime::ports::observer::Observer;
 use holdpoint_runtime::ports::store::{PauseFilter, Store, StoredRule};
 use holdpoint_runtime::settings::{DenialFormatter, DriftPolicy, Settings};
 use holdpoint_runtime::use_cases::PausePage;
@@ -38,6 +39,7 @@ pub struct RunnerBuilder {
     clock: Arc<dyn Clock>,
     settings: Settings,
     state_key: Option<StateKey>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 impl Runner {
@@ -49,6 +51,7 @@ impl Runner {
             clock: SystemClock::shared(),
             settings: Settings::default(),
             state_key: None,
+            observer: None,
         }
     }
 
@@ -186,7 +189,7 @@ impl Runner {
     /// # Errors
     /// The store is out of order.
     pub async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, RunError> {
-        self.runtime.list_rules(session).await
+        self.runtime.session_rules(session).await
     }
 
     /// Takes a rule back.
@@ -280,6 +283,13 @@ impl RunnerBuilder {
         self
     }
 
+    /// Who counts and times what happens here.
+    #[must_use]
+    pub fn observer(mut self, observer: Arc<dyn Observer>) -> Self {
+        self.observer = Some(observer);
+        self
+    }
+
     /// Everything else that can be set.
     #[must_use]
     pub fn settings(mut self, change: impl FnOnce(&mut Settings)) -> Self {
@@ -293,6 +303,10 @@ impl RunnerBuilder {
         let builder = Runtime::builder(store).clock(self.clock).settings(self.settings);
         let builder = match self.model {
             Some(model) => builder.model(model),
+            None => builder,
+        };
+        let builder = match self.observer {
+            Some(observer) => builder.observer(observer),
             None => builder,
         };
         Runner { runtime: builder.build(), state_key: self.state_key }

@@ -119,7 +119,8 @@ fn reads(state: &RunState) -> Vec<String> {
     let head = format!("{} of {at} {}, {} items, {cost}", run.id(), end_of(run), state.items().len());
     let pauses = state.all_pauses().iter().map(|pause| {
         let view = run.pause_view(pause.id);
-        let call = view.as_ref().and_then(|view| view.call.as_ref());
+        // As long as its turn lasts, which is how long these lines have always told of a call.
+        let call = view.as_ref().and_then(|view| view.call.as_ref()).filter(|call| run.call(&call.path).is_some());
         let call = call.map_or(String::new(), |call| format!(" {} {} {}", call.call_id, call.tool, call.arguments));
         format!("pause {} {} {}{call}", pause.id.number, pause.kind.name(), answer_of(pause))
     });
@@ -187,6 +188,17 @@ impl RunTool for DeskTool {
     }
 }
 
+/// Holds every call until two have approved it.
+struct TwoMustLook;
+
+#[async_trait::async_trait]
+impl Policy for TwoMustLook {
+    async fn verdict(&self, _: &ToolContext, _: &CanonicalJson) -> Result<PolicyVerdict, String> {
+        let rule = Some("two must look".to_owned());
+        Ok(PolicyVerdict::Hold(HoldTerms { rule, quorum: 2, ..HoldTerms::because("money moves") }))
+    }
+}
+
 impl Desk {
     fn new() -> Self {
         let (effects, started, calls) = (Effects::default(), Arc::new(Notify::new()), Arc::default());
@@ -212,6 +224,7 @@ impl Desk {
             .tool(tool("look").effect(Effect::ReadOnly).build().unwrap())
             .tool(guarded)
             .tool(gated("pay", ToolShape::Function))
+            .tool(tool("wire").policy(TwoMustLook).build().unwrap())
             .tool(gated("sh", ToolShape::Shell))
             .tool(gated("apply_patch", ToolShape::ApplyPatch))
             .tool(gated("computer", ToolShape::Computer))
@@ -277,6 +290,11 @@ async fn documents(desk: &Desk) -> Vec<(&'static str, String)> {
     let answers = Answers::from([("Which?".to_owned(), vec!["old".to_owned()])]);
     decided.decide(&open[5], Decision::Answer { answers }, None).unwrap();
     all.push(("decided-not-started", decided.to_json()));
+
+    let runner = scripted(vec![Reply::call("wire", json!({"amount": 1_000})), gone()]);
+    let outcome = runner.run(agent, "go").await.unwrap();
+    runner.approve(&outcome.pauses()[0]).by("ana").request("r1").await.unwrap();
+    all.push(("voted", runner.state(agent, outcome.run_id()).await.unwrap().to_json()));
 
     let runner = scripted(vec![delete("a"), gone()]);
     let outcome = runner.run(agent, "go").await.unwrap();
@@ -477,6 +495,7 @@ async fn every_kind_of_event_is_in_the_states_of_each_format() {
         "pause.decided",
         "pause.expired",
         "pause.opened",
+        "pause.voted",
         "pause.withdrawn",
         "reply.refused",
         "rule.made",
@@ -574,6 +593,7 @@ async fn every_state_on_the_shelf_goes_on_to_its_end() {
         ("failed", 0, ""),
         ("odd-replies", 1, "Gone."),
         ("in-doubt-and-expired", 0, "Gone."),
+        ("voted", 1, "Gone."),
     ];
     for (name, effects, output) in expected {
         let desk = Desk::new();

@@ -39,14 +39,22 @@ fn pages() -> BTreeSet<String> {
     names.filter(|name| name != "README").collect()
 }
 
+/// The index without the codes that only the server tells; a test of the server holds those.
+fn index() -> String {
+    let index = fs::read_to_string(folder().join("README.md")).unwrap();
+    let (before, rest) = index.split_once("## What the server refuses").unwrap();
+    let (_, after) = rest.split_once("## What a page looks like").unwrap();
+    format!("{before}{after}")
+}
+
 fn page(code: &str) -> String {
     let path = folder().join(format!("{code}.md"));
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 #[test]
-fn every_code_has_a_page_and_every_page_a_code() {
-    assert_eq!(pages(), codes());
+fn every_code_has_a_page() {
+    assert_eq!(codes().difference(&pages()).collect::<Vec<_>>(), Vec::<&String>::new());
 }
 
 #[test]
@@ -56,7 +64,7 @@ fn a_code_stands_for_one_kind_of_trouble() {
 
 #[test]
 fn the_index_lists_every_page_once() {
-    let index = fs::read_to_string(folder().join("README.md")).unwrap();
+    let index = index();
     for code in codes() {
         let row = format!("| [{code}]({code}.md) | ");
         assert_eq!(index.matches(&row).count(), 1, "{code}");
@@ -117,6 +125,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::AgentMissing(agent_id("Support/transfer_to_billing")),
         Refusal::AlreadyDecided { pause, outcome: "approve", by: ActorId::new("ana").unwrap(), at },
         Refusal::DecisionNotAllowed { pause, kind: "in_doubt", decision: "approve", allowed: in_doubt },
+        Refusal::EditOfSeveral { pause, quorum: 2 },
         Refusal::Expired { pause, at },
         Refusal::FormatNewer { found: 2, newest: 1 },
         Refusal::InvalidAnswers { pause, problem: "question 2 has no answer".to_owned() },
@@ -127,15 +136,17 @@ fn refusals() -> Vec<Refusal> {
         Refusal::InvalidDefinition(r#"agent "Support": two tools are named refund"#.to_owned()),
         Refusal::InvalidRule("only an approval or a denial can be made to stand".to_owned()),
         Refusal::NotAState(r#"a document of kind "holdpoint.run" expected"#.to_owned()),
+        Refusal::NotAnApprover { pause, by: ActorId::new("bo").unwrap() },
         Refusal::PauseNotFound(pause),
         Refusal::RunNotFound(run),
         Refusal::RuleNotFound(rule()),
         Refusal::OutOfTurn { state: "paused", input: "a start" },
         Refusal::CallOutOfTurn { call: "2.0".parse().unwrap(), state: "held", input: "a tool outcome" },
-        Refusal::OverLimit { what: "a message's bytes", limit: 1 << 20, found: 2_000_000 },
+        Refusal::OverLimit { what: "bytes in a message", limit: 1 << 20, found: 2_000_000 },
         Refusal::RunActive { run, agent: agent_id("Support") },
         Refusal::RunBusy { run, owner: "pid-4711-0badcafe".to_owned(), until: at },
         Refusal::RunFinished(run),
+        Refusal::SessionNotFound("support-4711".parse().unwrap()),
         Refusal::StaleView { pause, held: digest("held"), seen: digest("seen") },
         Refusal::StateCorrupt("a definition does not have the digest it stands under".to_owned()),
         Refusal::StateStale { run, stored: 4, given: 2 },

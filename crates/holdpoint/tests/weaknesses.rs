@@ -310,6 +310,86 @@ async fn a_worker_that_is_told_that_the_run_is_busy_has_changed_nothing() {
     assert_eq!((paid.count(), filed.count()), (1, 1));
 }
 
+/// A tool that takes effect and then waits until it may go on.
+#[derive(Clone, Default)]
+struct Waiting {
+    effects: Effects,
+    took_effect: Arc<Notify>,
+    may_go_on: Arc<Notify>,
+}
+
+#[async_trait::async_trait]
+impl RunTool for Waiting {
+    async fn run(&self, _: ToolContext, _: CanonicalJson) -> Result<Content, ToolFailure> {
+        self.effects.happen();
+        self.took_effect.notify_one();
+        self.may_go_on.notified().await;
+        Ok("paid".into())
+    }
+}
+
+#[tokio::test]
+async fn a_driver_whose_lease_was_taken_writes_nothing_of_what_its_tool_did() {
+    let (bench, waiting) = (Bench::new(), Waiting::default());
+    let tool = Tool::builder("pay").description("Pays.").schema(json!({"type": "object"})).runner(waiting.clone());
+    let agent = agent("Payer", [tool.build().unwrap()]);
+    let slow = bench.runner(&pay_once());
+    let driving = tokio::spawn(slow.run(&agent, "pay").session("till").into_future());
+    waiting.took_effect.notified().await;
+    let run = bench.store.session_runs(&"till".parse().unwrap(), 1).await.unwrap()[0].run;
+    let before = bench.store.load(run, 0).await.unwrap().unwrap().entries;
+
+    // Its lease runs out, and before it can be renewed somebody else takes the run.
+    bench.clock.advance(Settings::default().lease);
+    bench.store.claim(run, "another process", Duration::from_secs(60)).await.unwrap();
+    waiting.may_go_on.notify_one();
+    assert_eq!(driving.await.unwrap().unwrap_err().code(), "run_busy");
+    assert_eq!(bench.store.load(run, 0).await.unwrap().unwrap().entries, before, "nothing was written");
+
+    bench.clock.advance(Duration::from_secs(60));
+    let asked = bench.runner(&pay_once()).resume(&agent, run).await.unwrap();
+    assert_eq!(asked.pauses()[0].kind(), PauseKind::InDoubt, "whoever goes on asks what happened");
+    assert_eq!(waiting.effects.count(), 1);
+}
+
+#[tokio::test]
+async fn a_call_in_doubt_waits_for_a_person_however_long_it_takes() {
+    let (bench, hanging) = (Bench::new(), Hanging::default());
+    let agent = agent("Payer", [hanging.tool(Effect::AtMostOnce)]);
+    let run = crash_in_the_tool(&bench, &agent, &hanging).await;
+    bench.outlive_the_lease();
+    let runner = bench.builder(&pay_once()).pause_deadline(Duration::from_secs(60)).build();
+    let asked = runner.resume(&agent, run).await.unwrap();
+    assert_eq!(asked.pauses()[0].pause.state, PauseState::Open { expires_at: None }, "no deadline resolves a doubt");
+    bench.clock.advance(Duration::from_secs(365 * 86_400));
+    let worker = Worker::new(runner.runtime().clone(), vec![agent.graph().unwrap()]);
+    assert!(worker.sweep().await.unwrap().is_idle());
+    assert_eq!(runner.read(run).await.unwrap().open_pauses().len(), 1);
+    assert_eq!(hanging.effects.count(), 1);
+}
+
+#[tokio::test]
+async fn an_approval_for_open_pauses_passes_over_what_another_run_of_the_session_denied_for_good() {
+    let effects = Effects::default();
+    let delete = |path: &str| ("delete", json!({"path": path}));
+    let model = ScriptedModel::new([])
+        .for_agent("First", [Reply::calls([delete("x"), delete("a"), delete("b")]), Reply::text("Done.")])
+        .for_agent("Second", [Reply::calls([delete("a")]), Reply::text("Done.")]);
+    let runner = Runner::in_memory(model);
+    let (first, second) = (agent("First", [gated(&effects)]), agent("Second", [gated(&effects)]));
+    let open = runner.run(&first, "go").session("desk").await.unwrap();
+    let other = runner.run(&second, "go").session("desk").await.unwrap();
+    let only_a = Constraint::equals("/path", CanonicalJson::parse("\"a\"").unwrap());
+    let never = Always::in_session().any_agent().only(only_a);
+    runner.deny(&other.pauses()[0]).always(never).by("ana").await.unwrap();
+
+    runner.approve(&open.pauses()[0]).always(Always::in_run().apply_to_open()).by("bo").await.unwrap();
+    let left = runner.resume(&first, open.run_id()).await.unwrap();
+    assert_eq!(left.pauses().len(), 1, "{left:?}");
+    assert_eq!(arguments(&left, 0), json!({"path": "a"}), "what ana denied for good stays a person's to decide");
+    assert_eq!(effects.count(), 2);
+}
+
 #[tokio::test]
 async fn a_failing_sibling_neither_undoes_nor_reruns_the_others() {
     let (paid, failed, panicked) = (Effects::default(), Effects::default(), Effects::default());

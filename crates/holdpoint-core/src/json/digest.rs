@@ -23,6 +23,11 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// A digest that was taken before, from its bytes.
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
     /// The 32 bytes of the digest itself.
     pub fn as_bytes(&self) -> &[u8; 32] {
         &self.0

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::ids::{ActorId, AgentId, RuleId};
 use crate::json::CanonicalJson;
-use crate::policy::Constraint;
+use crate::policy::{Constraint, PauseTerms};
 use crate::time::Timestamp;
 use crate::tool::ToolRef;
 
@@ -23,6 +23,9 @@ pub struct StandingRule {
     /// How many calls it may settle; `None` for no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uses_max: Option<u32>,
+    /// Who could decide the pause at which it was made; empty for everybody.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub approvers: Vec<String>,
     /// Who made it.
     pub author: ActorId,
     /// When.
@@ -97,6 +100,14 @@ impl StandingRule {
         of_agent
             && self.scope.tool.is_same(tool)
             && self.scope.constraints.iter().all(|constraint| constraint.holds_for(arguments))
+    }
+
+    /// Whether the rule may stand for an approval on these terms: one is enough, and whoever could make the rule is among
+    /// those who may decide.
+    pub fn may_approve(&self, terms: &PauseTerms) -> bool {
+        let are_all_admitted = self.approvers.iter().all(|name| terms.approvers.contains(name));
+        let may_decide = terms.approvers.is_empty() || (!self.approvers.is_empty() && are_all_admitted);
+        !self.is_denial() && terms.takes_one() && may_decide
     }
 
     /// Whether the rule denies.

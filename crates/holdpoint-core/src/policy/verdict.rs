@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ActorId, CallPath};
-use crate::policy::StandingRule;
+use crate::policy::{PauseTerms, StandingRule};
 use crate::time::Timestamp;
 
 /// What was found about one call.
@@ -28,6 +28,8 @@ pub enum Verdict {
         reason: Option<String>,
         /// Until when; `None` for ever.
         expires_at: Option<Timestamp>,
+        /// On what terms.
+        terms: PauseTerms,
     },
     /// It does not run; these words go to the model, or the formatter's where there are none.
     Deny {

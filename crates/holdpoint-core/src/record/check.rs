@@ -1,9 +1,12 @@
 //! Events from outside are checked before they are taken as fact: a journal that contradicts itself is refused whole.
 
 use crate::decision::Decision;
-use crate::event::{CallAllowed, CallAnswered, HandedOff, ModelReplied, PauseDecided, PauseOpened, RunEnd, RunEvent};
-use crate::ids::{CallPath, FramePath, PauseId, RuleId, RunId};
+use crate::event::{
+    CallAllowed, CallAnswered, HandedOff, ModelReplied, PauseDecided, PauseOpened, PauseVoted, RunEnd, RunEvent,
+};
+use crate::ids::{ActorId, CallPath, FramePath, PauseId, RuleId, RunId};
 use crate::pause::{Pause, PauseKind, PauseState, Subject};
+use crate::policy::OnTimeout;
 use crate::record::Entry;
 use crate::refusal::Refusal;
 use crate::run::{Phase, Run, limits};
@@ -51,9 +54,11 @@ fn check(run: &Run, event: &RunEvent) -> Result<(), Problem> {
             denied.rule.map_or(Ok(()), |rule| check_rule(run, rule, RuleSays::No))
         }
         RunEvent::PauseOpened(opened) => check_pause(run, opened),
+        RunEvent::PauseVoted(voted) => check_vote(run, voted),
         RunEvent::PauseDecided(decided) => check_decision(run, decided),
         RunEvent::PauseExpired(expired) => {
             let pause = open_pause(run, expired.number)?;
+            is_true(pause.terms.on_timeout == OnTimeout::Deny, "the pause approves when its time is up")?;
             is_true(pause.state != PauseState::Open { expires_at: None }, "the pause has no deadline")
         }
         RunEvent::PauseWithdrawn(withdrawn) => open_pause(run, withdrawn.number).map(|_| ()),
@@ -141,6 +146,9 @@ fn find_rule(run: &Run, rule: RuleId) -> Result<(), Problem> {
 
 fn check_pause(run: &Run, opened: &PauseOpened) -> Result<(), Problem> {
     is_true(opened.number as usize == run.pauses().len() + 1, "the pause's number is not the next")?;
+    opened.terms().check().map_err(|refusal| refusal.to_string())?;
+    let has_terms = !opened.terms().takes_one() || opened.on_timeout != OnTimeout::Deny;
+    is_true(!has_terms || opened.kind == PauseKind::Approval, "only a call is approved by several, or by waiting")?;
     let call = match opened.kind {
         PauseKind::Confirmation => {
             let words = run.frame(&opened.at).and_then(|frame| frame.last_words());
@@ -168,10 +176,34 @@ fn open_pause(run: &Run, number: u32) -> Result<&Pause, Problem> {
     if pause.is_open() { Ok(pause) } else { Err(format!("pause {number} is not open")) }
 }
 
+/// A vote is an approval by somebody new, while more than one is missing.
+fn check_vote(run: &Run, voted: &PauseVoted) -> Result<(), Problem> {
+    let pause = open_pause(run, voted.number)?;
+    is_true(!pause.is_approved_by(&voted.by), "that actor has approved before")?;
+    is_true(pause.approvals_missing() > 1, "the approval decides, and is no vote")
+}
+
+/// An approval needs all that its pause asks for: enough people, or a deadline that lets the call run.
+fn check_approval(pause: &Pause, decided: &PauseDecided) -> Result<(), Problem> {
+    if decided.by == ActorId::timeout() {
+        let has_deadline = pause.state != PauseState::Open { expires_at: None };
+        let may_approve = pause.terms.on_timeout == OnTimeout::Approve && decided.decision == Decision::Approve;
+        return is_true(has_deadline && may_approve && decided.rule.is_none(), "the pause does not approve by itself");
+    }
+    match &decided.decision {
+        Decision::Approve | Decision::ApproveEdited { .. } if !pause.terms.takes_one() => {
+            let is_enough = pause.approvals_missing() == 1 && !pause.is_approved_by(&decided.by);
+            is_true(is_enough && decided.completes_votes(), "the pause lacks approvals")
+        }
+        _ => Ok(()),
+    }
+}
+
 fn check_decision(run: &Run, decided: &PauseDecided) -> Result<(), Problem> {
     let pause = open_pause(run, decided.number)?;
     let name = decided.decision.name();
     is_true(pause.kind.allowed_decisions().contains(&name), "the decision does not answer this kind of pause")?;
+    check_approval(pause, decided)?;
     match (&decided.decision, decided.rule) {
         (Decision::Approve, Some(rule)) => check_rule(run, rule, RuleSays::Yes),
         (Decision::Deny { .. }, Some(rule)) => check_rule(run, rule, RuleSays::No),
@@ -204,10 +236,7 @@ fn check_hand_off(run: &Run, handed: &HandedOff) -> Result<(), Problem> {
 
 /// What a pause was decided with.
 fn decision(run: &Run, number: u32) -> Option<&Decision> {
-    match &pause(run, number).ok()?.state {
-        PauseState::Decided(decided) => Some(&decided.decision),
-        _ => None,
-    }
+    pause(run, number).ok()?.decision()
 }
 
 /// An outcome must fit what is known of the call: a result needs a start, a person's words need a decision, and of what

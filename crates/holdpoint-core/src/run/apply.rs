@@ -2,14 +2,14 @@
 
 use crate::decision::Decision;
 use crate::event::{
-    CallAnswered, CallStarted, HandedOff, ModelReplied, PauseDecided, PauseOpened, ReplyRefused, RunEvent,
+    CallAnswered, CallStarted, HandedOff, ModelReplied, PauseDecided, PauseOpened, PauseVoted, ReplyRefused, RunEvent,
 };
 use crate::ids::{CallPath, FramePath, PauseId, RuleId, RunId};
 use crate::json::CanonicalJson;
 use crate::message::{Content, Item};
-use crate::pause::{DecidedPause, Pause, PauseKind, PauseState, Subject};
+use crate::pause::{DecidedPause, HeldCall, Pause, PauseKind, PauseState, Subject, Vote};
 use crate::run::frame::UsedId;
-use crate::run::{Begun, Frame, Phase};
+use crate::run::{Asked, Begun, Frame, Phase};
 use crate::time::Timestamp;
 use crate::tool::{Allowance, Call, CallState, Outcome, ToolKind};
 
@@ -34,6 +34,7 @@ impl Begun {
                 self.set_call(&denied.call, CallState::Denied);
             }
             RunEvent::PauseOpened(opened) => self.open(run, opened, at),
+            RunEvent::PauseVoted(voted) => self.take_vote(voted, at),
             RunEvent::PauseDecided(decided) => self.take_decision(decided, at),
             RunEvent::PauseExpired(expired) => self.expire(expired.number, at),
             RunEvent::PauseWithdrawn(withdrawn) => {
@@ -117,39 +118,59 @@ impl Begun {
 
     fn open(&mut self, run: RunId, opened: &PauseOpened, at: Timestamp) {
         let number = opened.number;
-        let subject = match opened.kind {
+        let (subject, asked) = match opened.kind {
             PauseKind::Confirmation => {
                 let Some(frame) = self.frames.get_mut(&opened.at) else { return };
                 // More may have been staged meanwhile, so that the model is to be called again: the words still ask.
                 let Some(text) = frame.last_words().map(str::to_owned) else { return };
                 frame.phase = Phase::Confirming { pause: number, text: text.clone() };
-                Subject::Words { frame: opened.at.clone(), text }
+                let asked = Asked { agent: frame.agent.id.clone(), call: None };
+                (Subject::Words { frame: opened.at.clone(), text }, asked)
             }
             PauseKind::Approval | PauseKind::Question | PauseKind::InDoubt => {
+                let Some(agent) = self.agent_at(&opened.at).cloned() else { return };
                 let Some(call) = self.call_mut(&opened.at) else { return };
                 call.state = match opened.kind {
                     PauseKind::InDoubt => CallState::InDoubt { pause: number },
                     _ => CallState::Held { pause: number },
                 };
-                Subject::Call { path: opened.at.clone(), digest: call.digest() }
+                let held = HeldCall::of(call, opened.at.clone());
+                let subject = Subject::Call { path: opened.at.clone(), digest: held.digest };
+                (subject, Asked { agent, call: Some(held) })
             }
         };
+        self.asked.push(asked);
         self.pauses.push(Pause {
             id: PauseId { run, number },
             kind: opened.kind,
             subject,
             reason: opened.reason.clone(),
             opened_at: at,
+            terms: opened.terms(),
+            approvals: Vec::new(),
             state: PauseState::Open { expires_at: opened.expires_at },
         });
     }
 
+    fn take_vote(&mut self, voted: &PauseVoted, at: Timestamp) {
+        let PauseVoted { number, by, via, request } = voted.clone();
+        let index = (number as usize).checked_sub(1);
+        if let Some(pause) = index.and_then(|index| self.pauses.get_mut(index)).filter(|pause| pause.is_open()) {
+            pause.approvals.push(Vote { by, via, request, at });
+        }
+    }
+
     fn take_decision(&mut self, decided: &PauseDecided, at: Timestamp) {
         decided.rule.into_iter().for_each(|rule| self.count_use(rule));
+        if decided.completes_votes() {
+            let PauseDecided { number, by, via, request, .. } = decided.clone();
+            self.take_vote(&PauseVoted { number, by, via, request }, at);
+        }
         let state = PauseState::Decided(DecidedPause {
             decision: decided.decision.clone(),
             by: decided.by.clone(),
             via: decided.via.clone(),
+            request: decided.request.clone(),
             at,
         });
         let Some(subject) = self.set_pause(decided.number, state) else { return };

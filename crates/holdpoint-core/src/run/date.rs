@@ -1,6 +1,7 @@
 //! The store's time is the one that counts: what was taken as fact before it was written down is dated again.
 
 use crate::event::RunEvent;
+use crate::ids::ActorId;
 use crate::pause::{Pause, PauseState};
 use crate::run::{Begun, Run, State};
 use crate::time::Timestamp;
@@ -12,7 +13,13 @@ impl Run {
         match event {
             RunEvent::RunStarted(_) => begun.started_at = at,
             RunEvent::PauseOpened(opened) => begun.date_pause(opened.number, |pause| pause.opened_at = at),
-            RunEvent::PauseDecided(decided) => begun.date_pause(decided.number, |pause| pause.date_end(at)),
+            RunEvent::PauseVoted(voted) => begun.date_pause(voted.number, |pause| pause.date_vote(&voted.by, at)),
+            RunEvent::PauseDecided(decided) => begun.date_pause(decided.number, |pause| {
+                pause.date_end(at);
+                if decided.completes_votes() {
+                    pause.date_vote(&decided.by, at);
+                }
+            }),
             RunEvent::PauseExpired(expired) => begun.date_pause(expired.number, |pause| pause.date_end(at)),
             RunEvent::PauseWithdrawn(withdrawn) => begun.date_pause(withdrawn.number, |pause| pause.date_end(at)),
             _ => {}
@@ -30,6 +37,10 @@ impl Begun {
 }
 
 impl Pause {
+    fn date_vote(&mut self, by: &ActorId, at: Timestamp) {
+        self.approvals.iter_mut().filter(|vote| vote.by == *by).for_each(|vote| vote.at = at);
+    }
+
     fn date_end(&mut self, end: Timestamp) {
         match &mut self.state {
             PauseState::Open { .. } => {}

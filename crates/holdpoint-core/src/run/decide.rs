@@ -1,38 +1,37 @@
 //! Somebody answered a pause. The first answer stands; every later one is told of it.
 
-use std::collections::BTreeMap;
-
-use serde_json::{Map, Value};
-
-use crate::decision::{Answers, Decision, DecisionInput};
+use crate::decision::{Decision, DecisionInput};
 use crate::event::{CallReleased, PauseDecided, RuleRevoked, RunEvent};
-use crate::ids::{ActorId, AgentId, CallPath, PauseId, RuleId, RunId};
+use crate::ids::{ActorId, AgentId, CallPath, RuleId, RunId};
 use crate::json::CanonicalJson;
-use crate::message::Content;
-use crate::pause::{Pause, PauseKind, PauseState, Question, Subject, questions};
+use crate::pause::{Pause, PauseKind, PauseState, Subject};
 use crate::policy::{AgentScope, Constraint, NewRule, RuleEffect, Scope, StandingRule};
 use crate::refusal::Refusal;
 use crate::run::screen::answered;
 use crate::run::start::{check_size, check_text};
-use crate::run::{Begun, check_once, limits};
+use crate::run::{Begun, answer, check_once, limits, vote};
 use crate::time::Timestamp;
 use crate::tool::{CallState, Outcome, ToolRef};
 
 pub(super) fn close(begun: &Begun, run: RunId, input: DecisionInput, now: Timestamp) -> Result<Vec<RunEvent>, Refusal> {
     let pause = begun.pause(input.pause)?;
+    vote::check_approver(pause, &input)?;
     if is_repeat(begun, pause, &input) {
         return Ok(Vec::new());
     }
     check_open(pause, now)?;
     check_fit(begun, pause, &input)?;
     let rule = input.rule.as_ref().map(|new| make_rule(begun, run, pause, &input, new, now)).transpose()?;
+    if let Some(vote) = vote::cast(pause, &input) {
+        return Ok(vote);
+    }
 
-    let mut events = settle(begun, pause, &input.decision, &input.by, input.via.clone(), None)?;
+    let mut events = settle(begun, pause, Answer::of(&input))?;
     if let Some(rule) = rule {
         let applies = input.rule.as_ref().is_some_and(|new| new.apply_to_open);
         events.push(RunEvent::RuleMade(rule.clone()));
         if applies {
-            events.extend(settle_others(begun, pause.id, &rule, now)?);
+            events.extend(settle_others(begun, &input, &rule, now)?);
         }
     }
     Ok(events)
@@ -111,39 +110,64 @@ fn check_fit(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<(), 
     {
         return Err(Refusal::StaleView { pause: pause.id, held: *digest, seen });
     }
+    check_name("bytes in the name of a request", input.request.as_deref())?;
+    check_name("bytes in the name of a door", input.via.as_deref())?;
     match &input.decision {
+        // Those who approved before approved what is held, and nothing else.
+        Decision::ApproveEdited { .. } if !pause.terms.takes_one() => {
+            Err(Refusal::EditOfSeveral { pause: pause.id, quorum: pause.terms.quorum })
+        }
         Decision::ApproveEdited { arguments } if !arguments.is_object() => {
             Err(Refusal::InvalidArguments { pause: pause.id, problem: "a JSON object expected".to_owned() })
         }
-        Decision::ApproveEdited { arguments } => check_text("a decision's arguments in bytes", arguments.as_str()),
+        Decision::ApproveEdited { arguments } => check_text("bytes in a decision's arguments", arguments.as_str()),
         Decision::Deny { message: Some(text) } | Decision::Respond { content: text } => {
-            check_text("a decision's text in bytes", text)
+            check_text("bytes in a decision's text", text)
         }
-        Decision::Happened { result } => check_size("a result's bytes", result),
-        Decision::Answer { answers } => answer_outcome(begun, pause, answers).map(|_| ()),
+        Decision::Happened { result } => check_size("bytes in a result", result),
+        Decision::Answer { answers } => answer::outcome(begun, pause, answers).map(|_| ()),
         _ => Ok(()),
     }
 }
 
+fn check_name(what: &'static str, name: Option<&str>) -> Result<(), Refusal> {
+    let (limit, found) = (limits::NAME_BYTES_MAX, name.map_or(0, str::len));
+    if found > limit { Err(Refusal::OverLimit { what, limit, found }) } else { Ok(()) }
+}
+
+/// An answer to one pause, and where it comes from.
+pub(super) struct Answer<'a> {
+    pub(super) decision: &'a Decision,
+    pub(super) by: &'a ActorId,
+    pub(super) via: Option<&'a str>,
+    pub(super) rule: Option<RuleId>,
+    pub(super) request: Option<&'a str>,
+}
+
+impl<'a> Answer<'a> {
+    fn of(input: &'a DecisionInput) -> Self {
+        let (via, request) = (input.via.as_deref(), input.request.as_deref());
+        Self { decision: &input.decision, by: &input.by, via, rule: None, request }
+    }
+}
+
 /// The decision's event, and what follows for the call at once.
-fn settle(
-    begun: &Begun,
-    pause: &Pause,
-    decision: &Decision,
-    by: &ActorId,
-    via: Option<String>,
-    rule: Option<RuleId>,
-) -> Result<Vec<RunEvent>, Refusal> {
-    let number = pause.id.number;
-    let mut events =
-        vec![RunEvent::PauseDecided(PauseDecided { number, decision: decision.clone(), by: by.clone(), via, rule })];
+pub(super) fn settle(begun: &Begun, pause: &Pause, answer: Answer<'_>) -> Result<Vec<RunEvent>, Refusal> {
+    let mut events = vec![RunEvent::PauseDecided(PauseDecided {
+        number: pause.id.number,
+        decision: answer.decision.clone(),
+        by: answer.by.clone(),
+        via: answer.via.map(str::to_owned),
+        rule: answer.rule,
+        request: answer.request.map(str::to_owned),
+    })];
     let Subject::Call { path, .. } = &pause.subject else { return Ok(events) };
-    let outcome = match decision {
+    let outcome = match answer.decision {
         // Taken as fact with the decision itself: the call is allowed, or denied and still without words.
         Decision::Approve | Decision::ApproveEdited { .. } | Decision::Deny { message: None } => None,
         Decision::Deny { message: Some(message) } => Some(Outcome::Denied(message.clone())),
         Decision::Respond { content } => Some(Outcome::Responded(content.clone())),
-        Decision::Answer { answers } => Some(answer_outcome(begun, pause, answers)?),
+        Decision::Answer { answers } => Some(answer::outcome(begun, pause, answers)?),
         Decision::Happened { result } => Some(Outcome::Result(result.clone())),
         Decision::Abandon => Some(Outcome::Abandoned),
         Decision::RunAgain => {
@@ -173,10 +197,13 @@ fn make_rule(
     if pause.kind != PauseKind::Approval {
         return Err(invalid("a rule speaks of calls that are held for approval"));
     }
+    if effect == RuleEffect::Approve && !pause.terms.takes_one() {
+        return Err(invalid("several must approve this call, so that nobody alone can approve later ones"));
+    }
     check_constraints(&new.constraints)?;
     if begun.rules_made as usize >= limits::RULES_MAX {
         return Err(Refusal::OverLimit {
-            what: "a run's rules",
+            what: "rules in a run",
             limit: limits::RULES_MAX,
             found: limits::RULES_MAX + 1,
         });
@@ -193,6 +220,7 @@ fn make_rule(
         },
         lifetime: new.lifetime,
         uses_max: new.uses_max,
+        approvers: pause.terms.approvers.clone(),
         author: input.by.clone(),
         made_at: now,
     };
@@ -211,11 +239,11 @@ fn standing_effect(decision: &Decision) -> Option<RuleEffect> {
 fn check_constraints(constraints: &[Constraint]) -> Result<(), Refusal> {
     let found = constraints.len();
     if found > NewRule::CONSTRAINTS_MAX {
-        return Err(Refusal::OverLimit { what: "a rule's constraints", limit: NewRule::CONSTRAINTS_MAX, found });
+        return Err(Refusal::OverLimit { what: "constraints in a rule", limit: NewRule::CONSTRAINTS_MAX, found });
     }
     let found = constraints.iter().map(Constraint::size).sum();
     if found > limits::TEXT_BYTES_MAX {
-        return Err(Refusal::OverLimit { what: "a rule's constraints in bytes", limit: limits::TEXT_BYTES_MAX, found });
+        return Err(Refusal::OverLimit { what: "bytes in a rule's constraints", limit: limits::TEXT_BYTES_MAX, found });
     }
     // A place that no arguments have would make a rule that silently speaks of nothing.
     match constraints.iter().all(|constraint| constraint.at.is_empty() || constraint.at.starts_with('/')) {
@@ -224,11 +252,11 @@ fn check_constraints(constraints: &[Constraint]) -> Result<(), Refusal> {
     }
 }
 
-/// The other open pauses that a new rule speaks of; only where its maker said so. An approval passes over a call that a
-/// standing denial speaks of: that one stays a person's to decide.
+/// The other open pauses that a new rule speaks of; only where its maker said so, and only those that its maker may decide
+/// alone. An approval passes over a call that a standing denial speaks of: that one stays a person's to decide.
 fn settle_others(
     begun: &Begun,
-    decided: PauseId,
+    input: &DecisionInput,
     rule: &StandingRule,
     now: Timestamp,
 ) -> Result<Vec<RunEvent>, Refusal> {
@@ -236,74 +264,39 @@ fn settle_others(
         RuleEffect::Approve => Decision::Approve,
         RuleEffect::Deny { message } => Decision::Deny { message: message.clone() },
     };
+    let may_decide =
+        |other: &Pause| other.terms.admit(&input.by, &input.groups) && (rule.is_denial() || other.terms.takes_one());
+    let others = begun.open_pauses().filter(|other| other.id != input.pause && other.kind == PauseKind::Approval);
     let mut events = Vec::new();
     let mut uses = 0;
-    for other in begun.open_pauses().filter(|other| other.id != decided && other.kind == PauseKind::Approval) {
+    for other in others.filter(|other| may_decide(other)) {
         let Subject::Call { path, .. } = &other.subject else { continue };
         let (Some(agent), Some(call)) = (begun.agent_at(path), begun.call(path)) else { continue };
         let tool = call.record.tool_ref();
-        let covers = rule.covers(agent, &tool, &call.arguments)
-            && (rule.is_denial() || !begun.is_denied_by_rule(agent, &tool, &call.arguments, now));
+        let is_denied = || begun.is_denied_by_rule(&input.session_rules, agent, &tool, &call.arguments, now);
+        let covers = rule.covers(agent, &tool, &call.arguments) && (rule.is_denial() || !is_denied());
         if covers && rule.is_alive(now, uses) && check_open(other, now).is_ok() {
             uses += 1;
-            events.extend(settle(begun, other, &decision, &rule.author, None, Some(rule.id))?);
+            let answer =
+                Answer { decision: &decision, by: &rule.author, via: None, rule: Some(rule.id), request: None };
+            events.extend(settle(begun, other, answer)?);
         }
     }
     Ok(events)
 }
 
 impl Begun {
-    fn is_denied_by_rule(&self, agent: &AgentId, tool: &ToolRef, arguments: &CanonicalJson, now: Timestamp) -> bool {
+    /// Whether a rule of this run, or one of `stored` from other runs of the session, denies the call.
+    fn is_denied_by_rule(
+        &self,
+        stored: &[StandingRule],
+        agent: &AgentId,
+        tool: &ToolRef,
+        arguments: &CanonicalJson,
+        now: Timestamp,
+    ) -> bool {
         let uses = |rule: &StandingRule| self.rule_uses.get(&rule.id).copied().unwrap_or(0);
         let denies = |rule: &&StandingRule| rule.is_denial() && rule.is_alive(now, uses(rule));
-        self.rules.iter().filter(denies).any(|rule| rule.covers(agent, tool, arguments))
-    }
-}
-
-/// What the model is told of a person's answers; a refusal where they do not fit the questions.
-fn answer_outcome(begun: &Begun, pause: &Pause, answers: &Answers) -> Result<Outcome, Refusal> {
-    let refuse = |problem: String| Refusal::InvalidAnswers { pause: pause.id, problem };
-    let Subject::Call { path, .. } = &pause.subject else { return Err(refuse("no question was asked".to_owned())) };
-    let call = begun.call(path).ok_or(Refusal::PauseNotFound(pause.id))?;
-    let questions = questions(&call.arguments).map_err(refuse)?;
-    let by_text: BTreeMap<&str, &Question> =
-        questions.iter().map(|question| (question.question.as_str(), question)).collect();
-    if answers.keys().any(|text| !by_text.contains_key(text.as_str())) {
-        return Err(refuse("an answer stands for a question that was not asked".to_owned()));
-    }
-    let mut told = Map::new();
-    for (index, question) in questions.iter().enumerate() {
-        let given = answers.get(&question.question);
-        let given = given.ok_or_else(|| refuse(format!("question {} has no answer", index + 1)))?;
-        check_answer(question, given).map_err(|problem| refuse(format!("question {}: {problem}", index + 1)))?;
-        told.insert(question.question.clone(), answer_value(question, given));
-    }
-    let value = Value::Object(Map::from_iter([("answers".to_owned(), Value::Object(told))]));
-    let json = CanonicalJson::from_serialize(&value).map_err(|problem| refuse(problem.to_string()))?;
-    Ok(Outcome::Result(Content::Json(json)))
-}
-
-fn check_answer(question: &Question, given: &[String]) -> Result<(), String> {
-    let takes_text = question.options.is_empty() || question.options.iter().any(|option| option.input);
-    let is_option = |text: &String| question.options.iter().any(|option| option.label == *text);
-    if given.is_empty() {
-        return Err("an answer expected".to_owned());
-    }
-    if given.len() > 1 && !question.multi_select {
-        return Err("one answer expected, not several".to_owned());
-    }
-    if given.iter().map(String::len).sum::<usize>() > limits::TEXT_BYTES_MAX {
-        return Err(format!("at most {} bytes expected", limits::TEXT_BYTES_MAX));
-    }
-    if !takes_text && !given.iter().all(is_option) {
-        return Err("one of the options expected".to_owned());
-    }
-    Ok(())
-}
-
-fn answer_value(question: &Question, given: &[String]) -> Value {
-    match given {
-        [one] if !question.multi_select => Value::String(one.clone()),
-        several => Value::Array(several.iter().cloned().map(Value::String).collect()),
+        self.rules.iter().chain(stored).filter(denies).any(|rule| rule.covers(agent, tool, arguments))
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn checked(
 }
 
 pub(super) fn cancel(begun: &Begun, by: ActorId, reason: String) -> Result<Vec<RunEvent>, Refusal> {
-    check_text("a cancellation's reason in bytes", &reason)?;
+    check_text("bytes in the reason of a cancellation", &reason)?;
     let mut events = withdraw(begun, &FramePath::root(), "the run was cancelled");
     events.push(RunEvent::RunFinished(RunEnd::Cancelled { by, reason }));
     Ok(events)
@@ -97,7 +97,8 @@ impl Begun {
                 fail_frame(self, path, failure::MODEL_MISBEHAVED, text).pop()
             }
             Phase::AwaitingModel if frame.is_exhausted() => {
-                let text = format!("the agent made {} model calls, and may make no more", frame.turns);
+                let calls = if frame.turns == 1 { "model call" } else { "model calls" };
+                let text = format!("the agent made {} {calls}, and may make no more", frame.turns);
                 fail_frame(self, path, failure::TURNS_EXHAUSTED, text).pop()
             }
             Phase::CheckingInput | Phase::AwaitingModel | Phase::Confirming { .. } | Phase::CheckingOutput(_) => None,

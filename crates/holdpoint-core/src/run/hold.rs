@@ -1,9 +1,13 @@
 //! A call is held: a pause opens, and later it is decided, expires or is withdrawn.
 
+use crate::decision::Decision;
 use crate::event::{PauseExpired, PauseOpened, RunEvent};
-use crate::ids::{CallPath, PauseId};
+use crate::ids::{ActorId, CallPath, PauseId};
+use crate::json::Digest;
 use crate::pause::{Pause, PauseKind, PauseState, Subject};
+use crate::policy::{OnTimeout, PauseTerms};
 use crate::refusal::Refusal;
+use crate::run::decide::{self, Answer};
 use crate::run::screen::answered;
 use crate::run::{Begun, check_once, limits};
 use crate::time::Timestamp;
@@ -21,21 +25,29 @@ impl Opener {
     }
 
     /// The pause about a call, or its outcome where no more questions may be open.
-    pub(super) fn open(
-        &mut self,
-        kind: PauseKind,
-        path: CallPath,
-        call: &Call,
-        reason: Option<String>,
-        expires_at: Option<Timestamp>,
-    ) -> RunEvent {
+    pub(super) fn open(&mut self, kind: PauseKind, path: CallPath, call: &Call, ask: Ask) -> RunEvent {
         let Some(room) = self.room.checked_sub(1) else {
             return answered(path, overflowed(call));
         };
         let number = self.next;
         self.next += 1;
         self.room = room;
-        RunEvent::PauseOpened(PauseOpened { number, kind, at: path, sha256: Some(call.digest()), reason, expires_at })
+        RunEvent::PauseOpened(ask.opened(number, kind, path, Some(call.digest())))
+    }
+}
+
+/// How a person is asked.
+#[derive(Default)]
+pub(super) struct Ask {
+    pub(super) reason: Option<String>,
+    pub(super) expires_at: Option<Timestamp>,
+    pub(super) terms: PauseTerms,
+}
+
+impl Ask {
+    pub(super) fn opened(self, number: u32, kind: PauseKind, at: CallPath, sha256: Option<Digest>) -> PauseOpened {
+        let Self { reason, expires_at, terms: PauseTerms { rule, approvers, quorum, on_timeout } } = self;
+        PauseOpened { number, kind, at, sha256, reason, expires_at, rule, approvers, quorum, on_timeout }
     }
 }
 
@@ -59,7 +71,10 @@ pub(super) fn again(
     let mut ask = |path: CallPath| {
         let fits = |state: &CallState| matches!(state, CallState::Allowed { .. });
         let call = begun.call_for(&path, "a second hold", fits)?;
-        Ok(pauses.open(PauseKind::Approval, path, call, Some(reason.clone()), expires_at))
+        // Who had to look before must look again.
+        let terms = begun.last_pause_of(&path).map(|pause| pause.terms.asked_again()).unwrap_or_default();
+        let ask = Ask { reason: Some(reason.clone()), expires_at, terms };
+        Ok(pauses.open(PauseKind::Approval, path, call, ask))
     };
     calls.into_iter().map(&mut ask).collect()
 }
@@ -68,6 +83,11 @@ pub(super) fn again(
 pub(super) fn expire(begun: &Begun, id: PauseId, now: Timestamp) -> Result<Vec<RunEvent>, Refusal> {
     let pause = begun.pause(id)?;
     match &pause.state {
+        PauseState::Open { expires_at: Some(end) } if *end <= now && pause.terms.on_timeout == OnTimeout::Approve => {
+            let by = &ActorId::timeout();
+            let answer = Answer { decision: &Decision::Approve, by, via: None, rule: None, request: None };
+            decide::settle(begun, pause, answer)
+        }
         PauseState::Open { expires_at: Some(end) } if *end <= now => {
             let mut events = vec![RunEvent::PauseExpired(PauseExpired { number: id.number })];
             // The model's own words need no outcome: the run ends with them. Of a call that was ever started it is never
@@ -89,6 +109,12 @@ impl Begun {
         let index = (id.number as usize).checked_sub(1);
         let pause = index.and_then(|index| self.pauses.get(index));
         pause.filter(|pause| pause.id == id).ok_or(Refusal::PauseNotFound(id))
+    }
+
+    /// The pause at which a person was last asked about a call.
+    fn last_pause_of(&self, path: &CallPath) -> Option<&Pause> {
+        let is_of_call = |pause: &&Pause| matches!(&pause.subject, Subject::Call { path: about, .. } if about == path);
+        self.pauses.iter().rev().find(is_of_call)
     }
 
     pub(super) fn has_room_for_pauses(&self) -> bool {

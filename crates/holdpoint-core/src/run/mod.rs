@@ -7,11 +7,13 @@
 mod start;
 #[rustfmt::skip]
 mod model_reply;
+mod answer;
 mod decide;
 mod finish;
 mod hold;
 mod screen;
 mod tool_outcome;
+mod vote;
 
 // What the stations work on, and what is read from it.
 mod apply;
@@ -28,11 +30,11 @@ pub use view::answered_items;
 
 use crate::agent::AgentBrief;
 use crate::event::{RunEnd, RunEvent};
-use crate::ids::{ActorId, CallPath, FramePath, RuleId, RunId, SessionId};
+use crate::ids::{ActorId, AgentId, CallPath, FramePath, RuleId, RunId, SessionId};
 use crate::input::Input;
 use crate::json::CanonicalJson;
 use crate::message::{Content, Usage};
-use crate::pause::Pause;
+use crate::pause::{HeldCall, Pause};
 use crate::policy::{GuardrailResult, StandingRule};
 use crate::refusal::Refusal;
 use crate::time::Timestamp;
@@ -54,6 +56,12 @@ pub mod limits {
     pub const RESULT_BYTES_MAX: usize = 4 << 20;
     /// Rules made in one run.
     pub const RULES_MAX: usize = 256;
+    /// Approvers that a pause may name.
+    pub const APPROVERS_MAX: usize = 64;
+    /// Approvals that a pause may need.
+    pub const QUORUM_MAX: usize = 64;
+    /// Bytes of the name of an approver, a policy's rule, a caller's request, or a door.
+    pub const NAME_BYTES_MAX: usize = 256;
     /// Bytes of a provider's call id.
     pub const CALL_ID_BYTES_MAX: usize = 256;
     /// Replies in a row that could not be used.
@@ -85,6 +93,8 @@ struct Begun {
     started_at: Timestamp,
     frames: BTreeMap<FramePath, Frame>,
     pauses: Vec<Pause>,
+    /// What each pause asked about, beside it: still there when the call's turn is over.
+    asked: Vec<Asked>,
     rules: Vec<StandingRule>,
     rules_made: u32,
     rule_uses: BTreeMap<RuleId, u32>,
@@ -92,6 +102,13 @@ struct Begun {
     guardrails: Vec<(CallPath, GuardrailResult)>,
     usage: Usage,
     end: Option<RunEnd>,
+}
+
+/// What a pause asked about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Asked {
+    agent: AgentId,
+    call: Option<HeldCall>,
 }
 
 impl Run {

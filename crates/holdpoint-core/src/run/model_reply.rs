@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{ModelReplied, PauseOpened, ReplyRefused, RunEvent};
+use crate::event::{ModelReplied, ReplyRefused, RunEvent};
 use crate::ids::FramePath;
-use crate::input::ReplyInput;
+use crate::input::{Confirmation, ReplyInput};
 use crate::json::Digest;
 use crate::message::Usage;
 use crate::pause::PauseKind;
+use crate::policy::PauseTerms;
 use crate::refusal::{Refusal, reply};
+use crate::run::hold::Ask;
 use crate::run::start::check_agent;
 use crate::run::{Begun, Frame, Phase, limits};
 use crate::tool::CallRecord;
@@ -39,15 +41,10 @@ pub(super) fn read(begun: &Begun, input: ReplyInput) -> Result<Vec<RunEvent>, Re
                 calls,
                 usage: input.usage,
             })];
-            events.extend(confirmation.map(|confirmation| {
-                RunEvent::PauseOpened(PauseOpened {
-                    number: begun.next_pause_number(),
-                    kind: PauseKind::Confirmation,
-                    at: input.frame.clone(),
-                    sha256: None,
-                    reason: confirmation.reason,
-                    expires_at: confirmation.expires_at,
-                })
+            events.extend(confirmation.map(|Confirmation { reason, expires_at }| {
+                let ask = Ask { reason, expires_at, terms: PauseTerms::default() };
+                let (number, kind) = (begun.next_pause_number(), PauseKind::Confirmation);
+                RunEvent::PauseOpened(ask.opened(number, kind, input.frame.clone(), None))
             }));
             Ok(events)
         }

@@ -7,6 +7,7 @@ use crate::ids::{ActorId, AgentId, CallPath, FramePath, RuleId, RunId};
 use crate::pause::{PauseKind, questions};
 use crate::policy::{GuardrailResult, Lifetime, RuleEffect, Screening, StandingRule, Verdict};
 use crate::refusal::{Refusal, failure};
+use crate::run::hold::Ask;
 use crate::run::tool_outcome::bounded;
 use crate::run::{Begun, check_once, finish, hold};
 use crate::time::Timestamp;
@@ -74,8 +75,11 @@ impl<'a> Desk<'a> {
             Verdict::Invalid(problem) => vec![answered(path, Outcome::Invalid(problem))],
             Verdict::Deny { by, message } => denied(path, by, None, message),
             Verdict::Ruled(rule) => self.rule(path, call, rule)?,
-            Verdict::Hold { reason, expires_at } => vec![self.hold(path, call, reason, expires_at)],
-            Verdict::Allow | Verdict::Approved { .. } if is_question => vec![self.hold(path, call, None, None)],
+            Verdict::Hold { reason, expires_at, terms } => {
+                terms.check()?;
+                vec![self.hold(path, call, Ask { reason, expires_at, terms })]
+            }
+            Verdict::Allow | Verdict::Approved { .. } if is_question => vec![self.hold(path, call, Ask::default())],
             Verdict::Allow => vec![allowed(path, Allowance::Policy)],
             Verdict::Approved { by } => vec![allowed(path, Allowance::Decider(by))],
             Verdict::Halt { .. } => Vec::new(),
@@ -94,7 +98,7 @@ impl<'a> Desk<'a> {
             return Ok(Vec::new());
         }
         if !rule.is_denial() && call.record.kind == ToolKind::Question {
-            return Ok(vec![self.hold(path, call, None, None)]);
+            return Ok(vec![self.hold(path, call, Ask::default())]);
         }
         *uses += 1;
         Ok(match rule.effect {
@@ -114,15 +118,15 @@ impl<'a> Desk<'a> {
         }
     }
 
-    fn hold(&mut self, path: CallPath, call: &Call, reason: Option<String>, expires_at: Option<Timestamp>) -> RunEvent {
-        let kind = match &call.record.kind {
+    fn hold(&mut self, path: CallPath, call: &Call, ask: Ask) -> RunEvent {
+        let (kind, ask) = match &call.record.kind {
             ToolKind::Question => match questions(&call.arguments) {
-                Ok(_) => PauseKind::Question,
+                Ok(_) => (PauseKind::Question, Ask { terms: ask.terms.of_question(), ..ask }),
                 Err(problem) => return answered(path, Outcome::Invalid(problem)),
             },
-            _ => PauseKind::Approval,
+            _ => (PauseKind::Approval, ask),
         };
-        self.pauses.open(kind, path, call, reason, expires_at)
+        self.pauses.open(kind, path, call, ask)
     }
 }
 

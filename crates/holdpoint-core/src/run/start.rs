@@ -14,7 +14,7 @@ use crate::run::{Begun, Frame, Phase, finish, limits};
 use crate::time::Timestamp;
 
 pub(super) fn begin(start: StartInput) -> Result<Vec<RunEvent>, Refusal> {
-    check_size("a message's bytes", &start.content)?;
+    check_size("bytes in a message", &start.content)?;
     check_agent(&start.agent)?;
     let StartInput { session, agent, content, context, turns_max, by } = start;
     Ok(vec![RunEvent::RunStarted(RunStarted { session, agent, input: content, context, turns_max, by })])
@@ -48,10 +48,10 @@ pub(super) fn heard(begun: &Begun, frame: FramePath, results: Vec<GuardrailResul
 
 /// Input given on the way: the model sees it with its next call, after the pending results.
 pub(super) fn stage(begun: &Begun, content: Content, by: ActorId) -> Result<Vec<RunEvent>, Refusal> {
-    check_size("a staged input's bytes", &content)?;
+    check_size("bytes in a staged input", &content)?;
     if begun.staged.len() >= limits::STAGED_MAX {
         return Err(Refusal::OverLimit {
-            what: "the number of staged inputs",
+            what: "staged inputs in a run",
             limit: limits::STAGED_MAX,
             found: begun.staged.len() + 1,
         });
@@ -88,7 +88,7 @@ pub(super) fn check_text(what: &'static str, text: &str) -> Result<(), Refusal> 
 /// An id that is longer than what is read back would make the journal unreadable.
 pub(super) fn check_agent(agent: &AgentBrief) -> Result<(), Refusal> {
     let (limit, found) = (AgentId::LENGTH_MAX, agent.id.as_str().len());
-    if found > limit { Err(Refusal::OverLimit { what: "an agent's path in bytes", limit, found }) } else { Ok(()) }
+    if found > limit { Err(Refusal::OverLimit { what: "bytes in an agent's path", limit, found }) } else { Ok(()) }
 }
 
 impl Begun {
@@ -102,6 +102,7 @@ impl Begun {
             started_at: at,
             frames: BTreeMap::from([(FramePath::root(), root)]),
             pauses: Vec::new(),
+            asked: Vec::new(),
             rules: Vec::new(),
             rules_made: 0,
             rule_uses: BTreeMap::new(),

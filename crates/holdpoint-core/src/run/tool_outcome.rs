@@ -52,7 +52,8 @@ pub(super) fn orphan(begun: &Begun, calls: Vec<CallPath>) -> Result<Vec<RunEvent
         } else if call.record.effect.may_repeat() {
             RunEvent::CallReleased(CallReleased { call: path })
         } else {
-            pauses.open(PauseKind::InDoubt, path, call, None, None)
+            // Without a deadline: what happened to the world does not become known by waiting.
+            pauses.open(PauseKind::InDoubt, path, call, hold::Ask::default())
         })
     };
     calls.into_iter().map(&mut settle).collect()

@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::agent::AgentBrief;
+use crate::decision::Decision;
 use crate::event::RunEnd;
-use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, RuleId, RunId, SessionId};
+use crate::ids::{ActorId, CallPath, FramePath, PauseId, RuleId, RunId, SessionId};
 use crate::json::CanonicalJson;
 use crate::message::{Content, Item, Usage};
-use crate::pause::{HeldCall, Pause, PauseView, Subject};
+use crate::pause::{Pause, PauseView};
 use crate::policy::{GuardrailResult, Lifetime, RuleEffect, StandingRule};
 use crate::refusal::Refusal;
-use crate::run::{Begun, Frame, Run};
+use crate::run::{Asked, Begun, Frame, Run};
 use crate::time::Timestamp;
 use crate::tool::{Call, CallState, Outcome, ToolKind};
 
@@ -75,7 +76,8 @@ impl Run {
         self.begun().ok_or(Refusal::PauseNotFound(id))?.pause(id)
     }
 
-    /// One pause with its call, as long as the call's turn lasts.
+    /// One pause with what it asked about, whatever its state: with the arguments that a person put in the place of those
+    /// held, where somebody did.
     pub fn pause_view(&self, id: PauseId) -> Option<PauseView> {
         let begun = self.begun()?;
         begun.view(begun.pause(id).ok()?)
@@ -221,21 +223,10 @@ pub fn answered_items(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
 
 impl Begun {
     fn view(&self, pause: &Pause) -> Option<PauseView> {
-        let (agent, call): (&AgentId, _) = match &pause.subject {
-            Subject::Words { frame, .. } => (&self.frame(frame)?.agent.id, None),
-            Subject::Call { path, digest } => {
-                let call = self.call(path)?;
-                let held = HeldCall {
-                    path: path.clone(),
-                    call_id: call.record.call_id.clone(),
-                    tool: call.record.tool.clone(),
-                    kind: call.record.kind.clone(),
-                    arguments: call.arguments.clone(),
-                    digest: *digest,
-                };
-                (self.agent_at(path)?, Some(held))
-            }
-        };
-        Some(PauseView { pause: pause.clone(), agent: agent.clone(), call })
+        let Asked { agent, mut call } = self.asked.get((pause.id.number as usize).checked_sub(1)?)?.clone();
+        if let (Some(call), Some(Decision::ApproveEdited { arguments })) = (&mut call, pause.decision()) {
+            call.arguments = arguments.clone();
+        }
+        Some(PauseView { pause: pause.clone(), agent, call })
     }
 }

@@ -8,12 +8,13 @@
 //! input check [1.0]: pass | objects "TEXT"     output check [1.0]: …
 //! model [1.0] [saw 0]: tool[#id] {json} & …    `tool !"text"` for arguments that are not JSON
 //! model [1.0] says: TEXT                       model asks [until +10m]: TEXT
-//! policy [1.0]: VERDICT & …                    allow | hold [until +10m] [because "…"] | deny ["…"] | approve by bot
+//! policy [1.0]: VERDICT & …                    allow | hold [until +10m [then approve]] [for ana] [quorum 2] [rule big]
+//!                                              [because "…"] | deny ["…"] | approve by bot
 //!                                              | rule | rule or hold | invalid "…" | halt "…" | skip ; [guarded]
 //! start [1.0 …]                                tool 1.0: "result"      tool 1.0 fails: "…"     tool 1.0 invalid: "…"
 //! blocked 1.0: "…"                             words: "…"
 //! ana: [always] approve | deny ["…"] | respond "…" | approve … edited {json} | answer {json} | happened "…"
-//!      | run again | abandon, with #1 after the verb; then seen it | seen other
+//!      | run again | abandon, with #1 after the verb; then seen it | seen other | as GROUP | request KEY
 //!      rules: any agent, where /path = JSON, where /path <= 5, where /path ^ "…", uses 2, until +10m, for session, open too
 //! ana: cancel ["…"]     ana: revoke rule 1     deadline #1     clock +10m     crash     restart
 //! drift 1.0 …: "reason"    context: {json}     set agent [1.0]: Agent/path     fail: "…"
@@ -29,7 +30,9 @@ use holdpoint_core::ids::{CallPath, PauseId, RuleId, ToolName};
 use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput};
 use holdpoint_core::json::{CanonicalJson, Digest};
 use holdpoint_core::message::{Content, Usage};
-use holdpoint_core::policy::{Constraint, GuardrailPhase, GuardrailResult, Lifetime, NewRule, Screening, Verdict};
+use holdpoint_core::policy::{
+    Constraint, GuardrailPhase, GuardrailResult, Lifetime, NewRule, OnTimeout, PauseTerms, Screening, Verdict,
+};
 use holdpoint_core::step::{Step, Work};
 use holdpoint_core::time::Timestamp;
 use holdpoint_core::tool::{CallRecord, CallState, Effect, Outcome, ToolKind};
@@ -274,7 +277,7 @@ fn screening(world: &World, call: CallPath, line: &str) -> Screening {
         "approve" => Verdict::Approved { by: actor(rest.strip_prefix("by ").unwrap()) },
         "rule" => match world.run.ruling(&call, &[], world.now) {
             Some(rule) => Verdict::Ruled(rule),
-            None if rest == "or hold" => Verdict::Hold { reason: None, expires_at: None },
+            None if rest == "or hold" => Verdict::Hold { reason: None, expires_at: None, terms: PauseTerms::default() },
             None => panic!("no rule speaks of {call}"),
         },
         "invalid" => Verdict::Invalid(text(rest)),
@@ -290,10 +293,21 @@ fn screening(world: &World, call: CallPath, line: &str) -> Screening {
 }
 
 fn hold(world: &World, rest: &str) -> Verdict {
-    let (times, reason) =
-        rest.split_once("because").map_or((rest, None), |(times, reason)| (times, Some(text(reason))));
-    let expires_at = times.trim().strip_prefix("until ").map(|by| after(world.now, by));
-    Verdict::Hold { reason, expires_at }
+    let (line, reason) = rest.split_once("because").map_or((rest, None), |(line, reason)| (line, Some(text(reason))));
+    let (mut expires_at, mut terms) = (None, PauseTerms::default());
+    let mut words = line.split_whitespace();
+    while let Some(word) = words.next() {
+        let mut next = || words.next().unwrap().to_owned();
+        match word {
+            "until" => expires_at = Some(after(world.now, &next())),
+            "for" => terms.approvers.push(next()),
+            "quorum" => terms.quorum = next().parse().unwrap(),
+            "rule" => terms.rule = Some(next()),
+            "then" => terms.on_timeout = if next() == "approve" { OnTimeout::Approve } else { OnTimeout::Deny },
+            word => panic!("nobody is held {word}"),
+        }
+    }
+    Verdict::Hold { reason, expires_at, terms }
 }
 
 fn start_calls(world: &mut World, calls: &[&str]) {
@@ -387,6 +401,8 @@ fn decide(world: &mut World, who: &str, pause: &str, decision: Decision, rest: &
                 let held = world.run.pause_view(input.pause).and_then(|view| view.call).map(|call| call.digest);
                 input.seen = if next() == "it" { held } else { Some(Digest::of(b"another view")) };
             }
+            "as" => input.groups.push(next().to_owned()),
+            "request" => input.request = Some(next().to_owned()),
             "any" => rule.any_agent = next() == "agent",
             "where" => rule.constraints.push(constraint(next(), next(), next())),
             "uses" => rule.uses_max = Some(next().parse().unwrap()),

@@ -5,7 +5,7 @@ use holdpoint_core::event::{RunEnd, RunEvent};
 use holdpoint_core::ids::{CallPath, FramePath};
 use holdpoint_core::message::{Content, Item};
 use holdpoint_core::pause::PauseKind;
-use holdpoint_core::policy::{AgentScope, RuleEffect};
+use holdpoint_core::policy::{AgentScope, OnTimeout, PauseTerms, RuleEffect};
 use holdpoint_core::step::Step;
 use holdpoint_core::time::Timestamp;
 use holdpoint_core::tool::{Allowance, Outcome};
@@ -44,8 +44,9 @@ pub fn told(event: &RunEvent, world: &World) -> String {
             };
             let until = opened.expires_at.map(|end| format!(" until {}", offset(end, world.now))).unwrap_or_default();
             let because = opened.reason.as_ref().map(|reason| format!(" because {reason:?}")).unwrap_or_default();
-            format!("pause opened #{} {what}{until}{because}", opened.number)
+            format!("pause opened #{} {what}{until}{because}{}", opened.number, terms(&opened.terms()))
         }
+        RunEvent::PauseVoted(voted) => format!("pause voted #{} by {}", voted.number, voted.by),
         RunEvent::PauseDecided(decided) => {
             let rule = decided.rule.map(|rule| format!(" rule {}", rule.number)).unwrap_or_default();
             format!("pause decided #{} {} by {}{rule}", decided.number, decision(&decided.decision), decided.by)
@@ -77,6 +78,19 @@ pub fn told(event: &RunEvent, world: &World) -> String {
         RunEvent::RunFinished(end) => format!("run finished {}", ended(end)),
         other => format!("an event without a short form: {}", other.name()),
     }
+}
+
+/// What is not as usual about a pause.
+fn terms(terms: &PauseTerms) -> String {
+    let mut line: String = terms.approvers.iter().map(|approver| format!(" for {approver}")).collect();
+    line += &terms.rule.as_ref().map(|rule| format!(" rule {rule}")).unwrap_or_default();
+    if !terms.takes_one() {
+        line += &format!(" quorum {}", terms.quorum);
+    }
+    if terms.on_timeout == OnTimeout::Approve {
+        line += " then approve";
+    }
+    line
 }
 
 /// What must be done next, as one line.

@@ -187,7 +187,7 @@ fn an_inner_agent_has_a_budget_of_its_own() {
            model says: done"#,
         r#"call started  1.0/1.0
            call answered 1.0/1.0 result "x"
-           call answered 1.0 failure "turns_exhausted: the agent made 1 model calls, and may make no more"
+           call answered 1.0 failure "turns_exhausted: the agent made 1 model call, and may make no more"
            model replied
            run finished  done "done"
            next          finished done "done""#,

@@ -152,8 +152,7 @@ fn doubt_that_nobody_resolves_never_says_that_it_did_not_run() {
     let call = "1.0".parse().unwrap();
     let digest = world.run.call(&call).unwrap().digest();
     let expires_at = Some(world.now.after(std::time::Duration::from_secs(60)));
-    let kind = PauseKind::InDoubt;
-    let opened = PauseOpened { number: 1, kind, at: call, sha256: Some(digest), reason: None, expires_at };
+    let opened = PauseOpened { expires_at, ..PauseOpened::new(1, PauseKind::InDoubt, call, Some(digest)) };
     world.record(RunEvent::PauseOpened(opened));
     super::common::play_on(&mut world, "clock +1m\n deadline #1");
     assert_eq!(world.report(), ["pause expired #1", "call answered 1.0 abandoned", "next call model root"]);

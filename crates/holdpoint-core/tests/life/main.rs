@@ -11,6 +11,8 @@ mod model_reply;
 mod screen;
 #[rustfmt::skip]
 mod decide;
+#[rustfmt::skip]
+mod votes;
 mod deadlines;
 mod questions;
 #[rustfmt::skip]

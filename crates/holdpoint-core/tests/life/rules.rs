@@ -580,6 +580,7 @@ fn foreign_rule(lifetime: Lifetime, uses_max: Option<u32>) -> StandingRule {
         },
         lifetime,
         uses_max,
+        approvers: Vec::new(),
         author: actor("bo"),
         made_at: Timestamp::from_millis(1),
     }

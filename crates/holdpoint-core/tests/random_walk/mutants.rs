@@ -1,7 +1,7 @@
 //! The machine, and machines with a planted fault that the watcher must notice.
 
 use holdpoint_core::decision::Decision;
-use holdpoint_core::event::{CallReleased, CallStarted, PauseDecided, RunEvent};
+use holdpoint_core::event::{CallReleased, CallStarted, PauseDecided, PauseVoted, RunEvent};
 use holdpoint_core::ids::CallPath;
 use holdpoint_core::input::Input;
 use holdpoint_core::json::CanonicalJson;
@@ -49,6 +49,12 @@ pub enum Mutant {
     StartsDeniedCalls,
     /// A started call is started once more.
     StartsTwice,
+    /// The first of several approvals decides.
+    DecidesAtTheFirstVote,
+    /// Whoever comes decides.
+    AsksNobodyWhoTheyAre,
+    /// Who votes twice counts twice.
+    CountsVotesTwice,
 }
 
 impl Mutant {
@@ -61,6 +67,9 @@ impl Mutant {
         Self::SwapsArguments,
         Self::StartsDeniedCalls,
         Self::StartsTwice,
+        Self::DecidesAtTheFirstVote,
+        Self::AsksNobodyWhoTheyAre,
+        Self::CountsVotesTwice,
     ];
 }
 
@@ -75,6 +84,9 @@ impl Machine for Mutant {
             Self::SwapsArguments => "swaps arguments",
             Self::StartsDeniedCalls => "starts denied calls",
             Self::StartsTwice => "starts twice",
+            Self::DecidesAtTheFirstVote => "decides at the first vote",
+            Self::AsksNobodyWhoTheyAre => "asks nobody who they are",
+            Self::CountsVotesTwice => "counts votes twice",
         }
     }
 
@@ -108,11 +120,38 @@ impl Mutant {
     /// The events that the fault adds.
     fn planted(self, before: &Run, input: &Input, answer: &Result<Vec<RunEvent>, Refusal>) -> Option<Vec<RunEvent>> {
         match (self, input, answer) {
+            (Self::CountsVotesTwice, Input::Decision(given), Ok(events)) if events.is_empty() => {
+                let (number, by) = (given.pause.number, given.by.clone());
+                let is_open = before.pause(given.pause).is_ok_and(|pause| pause.is_open());
+                is_open.then(|| vec![RunEvent::PauseVoted(PauseVoted { number, by, via: None, request: None })])
+            }
             (Self::DecidesTwice, Input::Decision(given), Err(Refusal::AlreadyDecided { .. }))
+            | (Self::AsksNobodyWhoTheyAre, Input::Decision(given), Err(Refusal::NotAnApprover { .. }))
             | (Self::DecidesLate, Input::Decision(given), Err(Refusal::Expired { .. })) => {
                 let (number, by) = (given.pause.number, given.by.clone());
                 let decision = given.decision.clone();
-                Some(vec![RunEvent::PauseDecided(PauseDecided { number, decision, by, via: None, rule: None })])
+                Some(vec![RunEvent::PauseDecided(PauseDecided {
+                    number,
+                    decision,
+                    by,
+                    via: None,
+                    rule: None,
+                    request: None,
+                })])
+            }
+            (Self::DecidesAtTheFirstVote, Input::Decision(given), Ok(events))
+                if matches!(events[..], [RunEvent::PauseVoted(_)]) =>
+            {
+                let (number, by) = (given.pause.number, given.by.clone());
+                let decision = given.decision.clone();
+                Some(vec![RunEvent::PauseDecided(PauseDecided {
+                    number,
+                    decision,
+                    by,
+                    via: None,
+                    rule: None,
+                    request: None,
+                })])
             }
             (Self::StartsHeldCalls, Input::StartCalls(calls), Err(_)) => {
                 start(before, calls, |state| matches!(state, CallState::Held { .. }))
@@ -136,6 +175,7 @@ impl Mutant {
                     by: by.clone(),
                     via: None,
                     rule: None,
+                    request: None,
                 });
                 Some(all.map(RunEvent::PauseDecided).collect())
             }

@@ -6,12 +6,14 @@ use std::time::Duration;
 use holdpoint_core::Run;
 use holdpoint_core::decision::{Decision, DecisionInput};
 use holdpoint_core::event::{RunEnd, RunEvent};
-use holdpoint_core::ids::{CallPath, FramePath, PauseId, RuleId};
+use holdpoint_core::ids::{ActorId, CallPath, FramePath, PauseId, RuleId};
 use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput};
 use holdpoint_core::json::{CanonicalJson, Digest};
 use holdpoint_core::message::Usage;
 use holdpoint_core::pause::{PauseKind, PauseState, PauseView};
-use holdpoint_core::policy::{Constraint, GuardrailPhase, GuardrailResult, Lifetime, NewRule, Screening, Verdict};
+use holdpoint_core::policy::{
+    Constraint, GuardrailPhase, GuardrailResult, Lifetime, NewRule, OnTimeout, PauseTerms, Screening, Verdict,
+};
 use holdpoint_core::record::{self, Entry};
 use holdpoint_core::step::{Step, Work};
 use holdpoint_core::time::Timestamp;
@@ -159,6 +161,9 @@ impl<M: Machine> Walk<M> {
             RunEvent::PauseOpened(opened) if opened.at.depth() > 1 => self.seen.note("nested pauses"),
             RunEvent::CallAllowed(allowed) if matches!(allowed.by, Allowance::Rule(_)) => self.seen.note("rule used"),
             RunEvent::PauseDecided(decided) if decided.rule.is_some() => self.seen.note("rule used"),
+            RunEvent::PauseDecided(decided) if decided.by == ActorId::timeout() => {
+                self.seen.note("approved by waiting")
+            }
             RunEvent::PauseDecided(decided) if decided.decision.name() == "approve_edited" => self.seen.note("edited"),
             RunEvent::CallAnswered(_) if was_over => self.seen.note("late outcome"),
             RunEvent::RunFinished(RunEnd::Done(_)) => self.seen.note("done"),
@@ -334,6 +339,16 @@ impl<M: Machine> Walk<M> {
         self.dice.chance(50).then(|| self.now.after(Duration::from_secs(60 * minutes)))
     }
 
+    /// Mostly the usual ones.
+    fn terms(&mut self) -> PauseTerms {
+        if self.dice.chance(70) {
+            return PauseTerms::default();
+        }
+        let approvers = self.dice.some(&["ana".to_owned(), "staff".to_owned()], 40);
+        let on_timeout = if self.dice.chance(30) { OnTimeout::Approve } else { OnTimeout::Deny };
+        PauseTerms { rule: None, approvers, quorum: 1 + self.dice.below(3) as u32, on_timeout }
+    }
+
     fn reply(&mut self, frame: FramePath) -> Input {
         let says = self.dice.chance(22);
         let count = 1 + self.dice.below(4);
@@ -381,7 +396,7 @@ impl<M: Machine> Walk<M> {
         let verdict = match (ruling, self.dice.below(40)) {
             (Some(rule), _) => Verdict::Ruled(rule),
             (None, 0..=15) => Verdict::Allow,
-            (None, 16..=31) => Verdict::Hold { reason: None, expires_at: self.deadline() },
+            (None, 16..=31) => Verdict::Hold { reason: None, expires_at: self.deadline(), terms: self.terms() },
             (None, 32 | 33) => Verdict::Deny { by: actor("guard"), message: None },
             (None, 34) => Verdict::Deny { by: actor("guard"), message: Some("no".to_owned()) },
             (None, 35 | 36) => Verdict::Approved { by: actor("bot") },
@@ -422,8 +437,9 @@ impl<M: Machine> Walk<M> {
             (_, 7 | 8) => Decision::deny("no"),
             (_, _) => Decision::Respond { content: "instead".to_owned() },
         };
-        let who = *self.dice.pick(&["ana", "bo"]);
+        let who = *self.dice.pick(&["ana", "bo", "cy"]);
         let mut given = DecisionInput::new(view.id(), decision, actor(who));
+        given.groups = self.dice.some(&["staff".to_owned()], 60);
         let shown = view.call.as_ref().map(|call| call.digest);
         given.seen = match self.dice.below(6) {
             0 => Some(Digest::of(b"another view")),
@@ -588,7 +604,11 @@ impl<M: Machine> Walk<M> {
             PauseKind::Question => Decision::Respond { content: "later".to_owned() },
             PauseKind::InDoubt => Decision::Abandon,
         };
-        Input::Decision(DecisionInput::new(pause, decision, actor("ana")))
+        // Whoever has approved before has said what they have to say.
+        let decision =
+            if view.pause.is_approved_by(&actor("ana")) { Decision::Deny { message: None } } else { decision };
+        let groups = view.pause.terms.approvers.clone();
+        Input::Decision(DecisionInput { groups, ..DecisionInput::new(pause, decision, actor("ana")) })
     }
 }
 

@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 
 use holdpoint_core::Run;
 use holdpoint_core::decision::{Decision, DecisionInput};
-use holdpoint_core::event::{CallAllowed, CallAnswered, ModelReplied, PauseDecided, PauseOpened, RunEnd, RunEvent};
-use holdpoint_core::ids::{CallPath, FramePath};
+use holdpoint_core::event::{
+    CallAllowed, CallAnswered, ModelReplied, PauseDecided, PauseOpened, PauseVoted, RunEnd, RunEvent,
+};
+use holdpoint_core::ids::{ActorId, CallPath, FramePath};
 use holdpoint_core::input::Input;
 use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::pause::PauseKind;
+use holdpoint_core::policy::{OnTimeout, PauseTerms};
 use holdpoint_core::step::{Step, Work};
 use holdpoint_core::time::Timestamp;
 use holdpoint_core::tool::{Allowance, CallRecord, Outcome, ToolKind};
@@ -43,6 +46,9 @@ struct PauseBook {
     /// What a person was shown.
     shown: Option<CanonicalJson>,
     expires_at: Option<Timestamp>,
+    terms: PauseTerms,
+    /// Who has approved.
+    voters: Vec<ActorId>,
     /// How it ended, once.
     end: Option<&'static str>,
 }
@@ -70,6 +76,7 @@ impl Watch {
             self.see_event(event)?;
         }
         if let (Input::Decision(given), Some(before)) = (input, before) {
+            self.check_decider(given, events)?;
             self.check_decision(before, given, events, after)?;
         }
         self.check_shown(after)
@@ -79,9 +86,13 @@ impl Watch {
     fn check_time(&self, event: &RunEvent, now: Timestamp) -> Result<(), Problem> {
         let deadline = |number: u32| self.pauses.get(number as usize - 1).and_then(|pause| pause.expires_at);
         match event {
-            RunEvent::PauseDecided(decided) => {
-                let is_late = deadline(decided.number).is_some_and(|end| end <= now);
-                never!(is_late, "#{} was decided after its deadline", decided.number);
+            RunEvent::PauseDecided(decided) if decided.by == ActorId::timeout() => {
+                let is_early = deadline(decided.number).is_none_or(|end| now < end);
+                never!(is_early, "#{} was approved by waiting before its deadline", decided.number);
+            }
+            RunEvent::PauseVoted(PauseVoted { number, .. }) | RunEvent::PauseDecided(PauseDecided { number, .. }) => {
+                let is_late = deadline(*number).is_some_and(|end| end <= now);
+                never!(is_late, "#{number} was decided after its deadline");
             }
             RunEvent::PauseExpired(expired) => {
                 let is_early = deadline(expired.number).is_some_and(|end| now < end);
@@ -110,10 +121,13 @@ impl Watch {
                 Ok(())
             }
             RunEvent::PauseOpened(opened) => self.see_opened(opened),
+            RunEvent::PauseVoted(voted) => self.see_voted(voted),
             RunEvent::PauseDecided(decided) => self.see_decided(decided),
             RunEvent::PauseExpired(expired) => {
                 let pause = self.close(expired.number, "expired")?;
                 never!(pause.expires_at.is_none(), "#{} expired without a deadline", expired.number);
+                let approves = pause.terms.on_timeout == OnTimeout::Approve;
+                never!(approves, "#{} expired although waiting approves it", expired.number);
                 self.close_call(expired.number)
             }
             RunEvent::PauseWithdrawn(withdrawn) => {
@@ -200,12 +214,57 @@ impl Watch {
             at: opened.at.clone(),
             shown,
             expires_at: opened.expires_at,
+            terms: opened.terms(),
+            voters: Vec::new(),
             end: None,
         });
         Ok(())
     }
 
+    fn see_voted(&mut self, voted: &PauseVoted) -> Result<(), Problem> {
+        let number = voted.number;
+        let pause = self.pauses.get_mut(number as usize - 1).ok_or_else(|| format!("there is no pause #{number}"))?;
+        never!(pause.end.is_some(), "#{number} was approved after its end");
+        never!(pause.voters.contains(&voted.by), "{} approved #{number} twice", voted.by);
+        pause.voters.push(voted.by.clone());
+        let is_enough = pause.voters.len() >= pause.terms.quorum as usize;
+        never!(is_enough, "#{number} has its approvals and is not decided");
+        Ok(())
+    }
+
+    /// What runs was approved by as many different people as were asked for, unless waiting approves it.
+    fn check_quorum(&self, decided: &PauseDecided) -> Result<(), Problem> {
+        let number = decided.number;
+        let pause = self.pauses.get(number as usize - 1).ok_or_else(|| format!("there is no pause #{number}"))?;
+        let lets_run = matches!(decided.decision, Decision::Approve | Decision::ApproveEdited { .. });
+        if decided.by == ActorId::timeout() {
+            let may = pause.terms.on_timeout == OnTimeout::Approve && decided.decision == Decision::Approve;
+            never!(!may, "#{number} was decided by waiting");
+            return Ok(());
+        }
+        let mut voters = pause.voters.clone();
+        never!(voters.contains(&decided.by) && lets_run, "{} approved #{number} twice", decided.by);
+        voters.push(decided.by.clone());
+        let is_short = lets_run && voters.len() < pause.terms.quorum as usize;
+        never!(is_short, "#{number} was approved by {voters:?} alone");
+        Ok(())
+    }
+
+    /// Nobody votes or decides who may not, be it by a rule.
+    fn check_decider(&self, given: &DecisionInput, events: &[RunEvent]) -> Result<(), Problem> {
+        for event in events {
+            if let RunEvent::PauseVoted(PauseVoted { number, .. })
+            | RunEvent::PauseDecided(PauseDecided { number, .. }) = event
+            {
+                let may = self.pauses[*number as usize - 1].terms.admit(&given.by, &given.groups);
+                never!(!may, "{} decided #{number} and may not", given.by);
+            }
+        }
+        Ok(())
+    }
+
     fn see_decided(&mut self, decided: &PauseDecided) -> Result<(), Problem> {
+        self.check_quorum(decided)?;
         let pause = self.close(decided.number, "decided")?;
         let (kind, at, shown) = (pause.kind, pause.at.clone(), pause.shown.clone());
         if kind == PauseKind::Confirmation {

@@ -17,6 +17,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(of_the_beginning_and_end());
     cases.extend(of_replies());
     cases.extend(of_pauses());
+    cases.extend(of_terms());
     cases.extend(of_calls());
     cases.extend(of_rules());
     cases
@@ -25,6 +26,11 @@ pub fn all() -> Vec<Case> {
 const HELD: &str = r#"user: go
     model: pay#a {"amount": 5} & sell#b
     policy: hold until +10m & hold"#;
+const VOTED: &str = r#"given tool ask: question
+    user: go
+    model: pay#a & sell#b & ask#c {"questions": [{"question": "Which?"}]}
+    policy: hold quorum 3 & hold until +10m then approve & hold
+    ana: approve #1"#;
 const APPROVED: &str = "user: go\n model: pay#a & sell#b\n policy: hold\n ana: approve #1";
 const STARTED: &str = "user: go\n model: pay#a & sell#b\n policy: allow & hold\n start";
 const DONE: &str = "user: go\n model: pay#a\n policy: allow\n tool 1.0: \"paid\"\n model says: done";
@@ -191,6 +197,54 @@ fn of_pauses() -> Vec<Case> {
         corrupt("half-a-response", "pause 1 is not open", HELD, |entries| {
             push(&mut entries[2], decided(1, json!({"respond": {"content": "by hand"}})));
         }),
+    ]
+}
+
+/// Who approves, and how many.
+fn of_terms() -> Vec<Case> {
+    let voted = |by: &str| json!({"pause.voted": {"number": 1, "by": by}});
+    let (ana, bo, cy) = (voted("ana"), voted("bo"), voted("cy"));
+    let (of_another, bo_again) = (json!({"pause.voted": {"number": 2, "by": "ana"}}), bo.clone());
+    let by_waiting = |number: u32| json!({"pause.decided": {"number": number, "decision": "approve", "by": "timeout"}});
+    let (waited, waited_for_votes) = (by_waiting(3), by_waiting(1));
+    let denied_by_waiting = json!({"pause.decided": {"number": 2, "decision": {"deny": {}}, "by": "timeout"}});
+    let edited = decided(1, json!({"approve_edited": {"arguments": {}}}));
+    let terms = |number: usize, name: &'static str, value: Value| {
+        move |entries: &mut Vec<Value>| entries[2]["body"]["events"][number]["pause.opened"][name] = value.clone()
+    };
+    let too_many: Vec<String> = (0..65).map(|number| format!("a{number}")).collect();
+    vec![
+        corrupt("voted-twice", "has approved before", VOTED, move |entries| push(&mut entries[3], ana.clone())),
+        corrupt("voted-where-it-decides", "decides, and is no vote", VOTED, move |entries| {
+            push(&mut entries[3], bo.clone());
+            push(&mut entries[3], cy.clone());
+        }),
+        corrupt("voted-where-one-is-enough", "decides, and is no vote", VOTED, move |entries| {
+            push(&mut entries[3], of_another.clone());
+        }),
+        corrupt("approved-by-too-few", "lacks approvals", VOTED, |entries| {
+            push(&mut entries[3], decided(1, json!("approve")));
+        }),
+        corrupt("approved-by-one-who-voted", "lacks approvals", VOTED, move |entries| {
+            push(&mut entries[3], bo_again.clone());
+            push(&mut entries[3], decided(1, json!("approve")));
+        }),
+        corrupt("edited-under-votes", "lacks approvals", VOTED, move |entries| push(&mut entries[3], edited.clone())),
+        corrupt("approved-by-waiting-unasked", "does not answer this kind", VOTED, move |entries| {
+            push(&mut entries[3], waited.clone());
+        }),
+        corrupt("approved-by-waiting-for-votes", "does not approve by itself", VOTED, move |entries| {
+            push(&mut entries[3], waited_for_votes.clone());
+        }),
+        corrupt("denied-by-waiting", "does not approve by itself", VOTED, move |entries| {
+            push(&mut entries[3], denied_by_waiting.clone());
+        }),
+        corrupt("expired-though-waiting-approves", "approves when its time is up", VOTED, |entries| {
+            push(&mut entries[3], json!({"pause.expired": {"number": 2}}));
+        }),
+        corrupt("a-quorum-of-nobody", "1 at least", VOTED, terms(0, "quorum", json!(0))),
+        corrupt("a-question-to-several", "only a call is approved by several", VOTED, terms(2, "quorum", json!(2))),
+        corrupt("too-many-approvers", "at most 64 approvers", VOTED, terms(1, "approvers", json!(too_many))),
     ]
 }
 

@@ -22,6 +22,28 @@ pub fn all() -> Vec<(&'static str, World)> {
 }
 
 const SCRIPTS: &[(&str, &str)] = &[
+    (
+        "on-terms",
+        r#"given tool ask: question
+           user: go
+           model: pay {"amount": 1} & sell & drop & ask {"questions": [{"question": "Which?"}]}
+           policy: hold until +10m for finance for ana quorum 3 rule big because "money moves" & hold until +10m then approve & hold for ana & hold for ana
+           ana: approve #1 request r1
+           bo: approve #1 as finance"#,
+    ),
+    (
+        "voted",
+        r#"user: go
+           model: pay {"amount": 1} & sell & drop & wait
+           policy: hold quorum 2 & hold until +10m then approve rule slow & hold for ana & hold quorum 2
+           ana: approve #1 request r1
+           bo: approve #1 request r2
+           ana: always approve #3 request r3
+           cy: approve #4
+           ana: deny #4 "no"
+           clock +10m
+           deadline #2"#,
+    ),
     ("begun", "given agent: turns 5, checks input, checks output, after submit\n user: go"),
     (
         "paused",
@@ -323,6 +345,13 @@ pub const SHAPES: &[&str] = &[
     "\"decision\":\"run_again\"",
     "\"decision\":\"abandon\"",
     "\"via\"",
+    "\"pause.voted\"",
+    "\"request\"",
+    "\"approvers\":[\"finance\",\"ana\"]",
+    "\"quorum\":3",
+    "\"on_timeout\":\"approve\"",
+    "\"rule\":\"big\"",
+    "\"by\":\"timeout\"",
     "\"rule\":",
     "\"expires_at\"",
     "\"reason\"",

@@ -22,6 +22,9 @@ pub(crate) struct StoredDefinition {
     pub(crate) handoffs: Vec<StoredHandoff>,
     pub(crate) finish: FinishRule,
     pub(crate) guardrails: Vec<String>,
+    /// What the application builds the agent from, where it keeps that with the agent.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub(crate) source: Value,
 }
 
 /// One tool of a stored definition.
@@ -43,6 +46,7 @@ pub(crate) enum StoredApproval {
     Never,
     Always,
     Predicate,
+    Policy,
 }
 
 /// One hand-off of a stored definition.
@@ -76,6 +80,7 @@ impl StoredDefinition {
                 .collect(),
             finish: parts.finish.clone(),
             guardrails: guardrails.collect(),
+            source: (*parts.source).clone(),
         }
     }
 
@@ -112,6 +117,7 @@ impl StoredTool {
                 Approval::Never => StoredApproval::Never,
                 Approval::Always => StoredApproval::Always,
                 Approval::When(_) => StoredApproval::Predicate,
+                Approval::By(_) => StoredApproval::Policy,
             },
             guardrails: parts.guardrails.iter().map(|guardrail| guardrail.name.clone()).collect(),
         }

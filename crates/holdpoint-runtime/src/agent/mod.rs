@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::guardrail::{InputGuardrail, OutputGuardrail};
 use crate::ports::model::Model;
-use crate::ports::tool::{Tool, ToolBuilder, ToolProblems, ToolShape};
+use crate::ports::tool::{Deadline, Tool, ToolBuilder, ToolProblems, ToolShape};
 
 pub use definition::check_stored;
 pub(crate) use definition::{StoredApproval, StoredDefinition};
@@ -35,6 +35,7 @@ pub(crate) struct AgentParts {
     pub(crate) handoff_description: String,
     pub(crate) model: Option<Arc<dyn Model>>,
     pub(crate) settings: Arc<Value>,
+    pub(crate) source: Arc<Value>,
     pub(crate) tools: Vec<Tool>,
     pub(crate) handoffs: RwLock<Vec<Handoff>>,
     pub(crate) finish: FinishRule,
@@ -44,7 +45,29 @@ pub(crate) struct AgentParts {
 }
 
 /// Reads a model's words and says why they ask a person to confirm, if they do.
-pub(crate) type ConfirmWhen = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+pub(crate) type ConfirmWhen = Arc<dyn Fn(&str) -> Option<ConfirmTerms> + Send + Sync>;
+
+/// Why a model's words ask a person to confirm, and how long the pause waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfirmTerms {
+    /// Why, in the operator's words.
+    pub reason: String,
+    /// How long the pause waits.
+    pub deadline: Deadline,
+}
+
+impl ConfirmTerms {
+    /// For this reason, waiting so long.
+    pub fn new(reason: impl Into<String>, deadline: Deadline) -> Self {
+        Self { reason: reason.into(), deadline }
+    }
+}
+
+impl From<String> for ConfirmTerms {
+    fn from(reason: String) -> Self {
+        Self { reason, deadline: Deadline::Default }
+    }
+}
 
 /// Another agent that may take over the conversation.
 #[derive(Clone)]
@@ -66,6 +89,7 @@ impl Agent {
             handoff_description: String::new(),
             model: None,
             settings: Value::Null,
+            source: Value::Null,
             tools: Vec::new(),
             handoffs: Vec::new(),
             finish: FinishRule::ModelText,
@@ -180,6 +204,7 @@ pub struct AgentBuilder {
     handoff_description: String,
     model: Option<Arc<dyn Model>>,
     settings: Value,
+    source: Value,
     tools: Vec<Tool>,
     handoffs: Vec<Handoff>,
     finish: FinishRule,
@@ -215,6 +240,14 @@ impl AgentBuilder {
     #[must_use]
     pub fn model_settings(mut self, settings: Value) -> Self {
         self.settings = settings;
+        self
+    }
+
+    /// What the application builds the agent from: data that is stored with the definition and is part of its digest, so
+    /// that a paused run can be gone on with by exactly the agent it was paused with. Keep secrets out of it.
+    #[must_use]
+    pub fn source(mut self, source: Value) -> Self {
+        self.source = source;
         self
     }
 
@@ -264,11 +297,15 @@ impl AgentBuilder {
         self
     }
 
-    /// Pauses when the model's own words ask a person to confirm: `ask` reads them and gives the reason. A courtesy to
-    /// people, never a gate for tools, which have approvals of their own.
+    /// Pauses when the model's own words ask a person to confirm: `ask` reads them and gives the reason, or
+    /// [`ConfirmTerms`] where the pause has a deadline of its own. A courtesy to people, never a gate for tools, which
+    /// have approvals of their own.
     #[must_use]
-    pub fn confirm_when(mut self, ask: impl Fn(&str) -> Option<String> + Send + Sync + 'static) -> Self {
-        self.confirm_when = Some(Arc::new(ask));
+    pub fn confirm_when<A: Into<ConfirmTerms>>(
+        mut self,
+        ask: impl Fn(&str) -> Option<A> + Send + Sync + 'static,
+    ) -> Self {
+        self.confirm_when = Some(Arc::new(move |words| ask(words).map(Into::into)));
         self
     }
 
@@ -310,6 +347,7 @@ impl AgentBuilder {
             handoff_description: self.handoff_description,
             model: self.model,
             settings: Arc::new(self.settings),
+            source: Arc::new(self.source),
             tools: self.tools,
             handoffs: RwLock::new(self.handoffs),
             finish: self.finish,

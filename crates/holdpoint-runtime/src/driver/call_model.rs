@@ -11,11 +11,16 @@ use holdpoint_core::message::Item;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::text::{clamp, visible};
 use holdpoint_core::tool::{CallRecord, Effect, ToolKind};
+use tokio::time::Instant;
+use tracing::Instrument as _;
 
+use crate::agent::ConfirmTerms;
+use crate::driver::screen::REASON_BYTES_MAX;
 use crate::driver::{Done, Drive};
 use crate::fault::RunError;
 use crate::hub::Live;
 use crate::ports::model::{DeltaSink, Model, ModelFault, ModelReply, ModelRequest, OfferedTool, ProposedCall};
+use crate::ports::observer::ModelCalled;
 
 impl Drive {
     /// Calls the models of these frames; says whether one replied at once.
@@ -29,14 +34,28 @@ impl Drive {
             let deltas = self.deltas(frame);
             let admitted = if frame.is_root() { u32::try_from(self.run.staged().len()).unwrap_or(u32::MAX) } else { 0 };
             self.models.insert(frame.clone());
-            let frame = frame.clone();
+            let (frame, runtime) = (frame.clone(), self.runtime.clone());
+            let span = tracing::info_span!(
+                "model_call",
+                run.id = %request.run,
+                agent.id = %request.agent,
+                frame = %frame,
+                turn = request.turn,
+                model = model.name(),
+            );
             let call = async move {
-                let name = model.name().to_owned();
+                let (run, agent) = (request.run, request.agent.clone());
+                let began = Instant::now();
                 let asked = AssertUnwindSafe(async { model.reply(request, deltas).await }).catch_unwind().await;
-                let reply = asked.unwrap_or_else(|_| Err(panicked(name)));
+                let reply = asked.unwrap_or_else(|_| Err(panicked(model.name().to_owned())));
+                runtime.observe(|observer| {
+                    let (duration, usage) = (began.elapsed(), reply.as_ref().ok().map(|reply| reply.usage));
+                    let (frame, agent, model) = (&frame, &agent, model.name());
+                    observer.model_called(&ModelCalled { run, frame, agent, model, duration, usage });
+                });
                 Done::Model { frame, admitted, reply }
             };
-            moved |= self.begin_task(call).await?;
+            moved |= self.begin_task(call.instrument(span)).await?;
         }
         Ok(moved)
     }
@@ -101,9 +120,10 @@ impl Drive {
         let agent = &self.run.frame(frame)?.agent.id;
         let ask = self.graph.node(agent).ok()?.agent.parts().confirm_when.clone()?;
         let asked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| ask(text?)));
-        let reason = asked.unwrap_or_else(|_| Some("the reader of confirmations failed".to_owned()))?;
-        let expires_at = self.deadline(self.runtime.store().now());
-        Some(Confirmation { reason: Some(reason), expires_at })
+        let failed = || ConfirmTerms::from("the reader of confirmations failed".to_owned());
+        let ConfirmTerms { reason, deadline } = asked.unwrap_or_else(|_| Some(failed()))?;
+        let expires_at = deadline.from(self.runtime.store().now(), self.runtime.settings().pause_deadline);
+        Some(Confirmation { reason: Some(clamp(&reason, REASON_BYTES_MAX).to_owned()), expires_at })
     }
 
     /// What the model's call means here; a call that cannot run says why.

@@ -13,8 +13,7 @@ use holdpoint_core::time::Timestamp;
 
 use crate::driver::{Drive, Pending};
 use crate::fault::{Fault, RunError};
-use crate::hub::Live;
-use crate::ports::store::{Append, AppendError, Appended, Lease, LeaseChange, RunStatus};
+use crate::ports::store::{Append, AppendError, Appended, Lease, LeaseChange};
 use crate::projection;
 
 /// How often a commit is tried on top of other writers' commits.
@@ -67,11 +66,6 @@ impl Drive {
             (None, true) => LeaseChange::Keep,
             (None, false) => LeaseChange::Take { owner: settings.owner.clone(), duration: settings.lease },
         };
-        let status = match is_last {
-            true => projection::status(&self.run),
-            // Somebody moves it; should we die, somebody else must.
-            false => RunStatus::Working,
-        };
         Ok(Append {
             run: self.run_id(),
             expected: self.revision,
@@ -79,11 +73,14 @@ impl Drive {
             agent: agent.id.clone(),
             at,
             events: self.pending.events.as_slice().into(),
-            status,
+            // Should we die, somebody else must go on: unless nothing is left to do but to wait for a person.
+            status: projection::status(&self.run),
             lease,
             pauses: self.pending.rows.pauses.clone(),
             rules: self.pending.rows.rules.clone(),
             definitions: self.runtime.new_definitions(&self.graph, &self.pending.events),
+            audit: self.pending.rows.audit.clone(),
+            only_owner: self.only_owner && self.revision == 0,
         })
     }
 
@@ -94,6 +91,9 @@ impl Drive {
         }
         for row in &mut self.pending.rows.pauses {
             row.opened_at = self.run.pause(row.id).map_or(at, |pause| pause.opened_at);
+        }
+        for note in &mut self.pending.rows.audit {
+            note.at = at;
         }
     }
 
@@ -119,13 +119,8 @@ impl Drive {
             _ => self.keeper = None,
         }
         self.lease = taken;
-        if let Some(session) = self.run.session() {
-            let run = self.run_id();
-            let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
-            self.runtime
-                .hub()
-                .tell(session, || Live::Committed { run, entry: Entry { revision, seq, pause_group, at, events } });
-        }
+        let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
+        self.runtime.tell_committed(&self.run, Entry { revision, seq, pause_group, at, events });
     }
 
     /// Takes in what others committed, and puts what is pending on top of it.
@@ -194,6 +189,19 @@ impl Drive {
         }
     }
 
+    /// Makes durable what is pending, and holds the lease afterwards also where nothing was.
+    pub(super) async fn settle(&mut self) -> Result<(), RunError> {
+        self.commit().await?;
+        if self.lease.is_none() && self.run.end().is_none() {
+            let settings = self.runtime.settings();
+            let claimed = self.runtime.store().claim(self.run_id(), &settings.owner, settings.lease).await;
+            self.lease = Some(claimed.map_err(|error| self.lost(error))?);
+            // Whoever moved the run before may have gone on since it was read.
+            self.catch_up().await?;
+        }
+        Ok(())
+    }
+
     async fn release_lease(&mut self) -> Result<(), RunError> {
         self.keeper = None;
         if let Some(lease) = self.lease.take() {
@@ -231,6 +239,10 @@ impl Drive {
                 Refusal::RunBusy { run, owner, until }.into()
             }
             AppendError::NoRun(run) => Refusal::RunNotFound(run).into(),
+            AppendError::SessionForeign { session } => {
+                self.pending = Pending::default();
+                Refusal::SessionNotFound(session).into()
+            }
             AppendError::Fenced { .. } | AppendError::Conflict { .. } | AppendError::RuleSpent(_) => {
                 // Whoever took the lease has gone on without us: what our tools say is no longer asked for.
                 self.pending = Pending::default();

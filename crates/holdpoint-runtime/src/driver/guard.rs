@@ -34,7 +34,9 @@ impl Drive {
             _ => call.attempts + 1,
         };
         let context = ToolContext {
+            session: self.run.session()?.clone(),
             run: self.run.id(),
+            actor: self.run.started_by()?.clone(),
             call: path.clone(),
             call_id: call.record.call_id.clone(),
             agent: agent.clone(),

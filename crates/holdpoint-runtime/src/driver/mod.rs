@@ -28,6 +28,7 @@ use holdpoint_core::step::{Step, Work};
 use holdpoint_core::tool::Outcome;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use crate::agent::AgentGraph;
 use crate::context::Context;
@@ -66,6 +67,8 @@ pub(crate) struct Drive {
     keeper: Option<LeaseKeeper>,
     cancelled: CancellationToken,
     moving: Moving,
+    /// Whether the run may only begin in a session of its starter's own.
+    only_owner: bool,
 }
 
 /// What a caller may say about a drive.
@@ -81,6 +84,10 @@ pub struct DriveOptions {
     pub drift: Option<DriftPolicy>,
     /// Whether the start is made durable before the first model call.
     pub commit_first: bool,
+    /// Whether the run is claimed, and what happened is made durable, before each model call: whoever watches sees it
+    /// while the model still thinks, and nobody else asks a model the same. Otherwise it is written together with what
+    /// follows.
+    pub commit_before_models: bool,
     /// What was said in the session before, where the caller kept it; otherwise the store is asked.
     pub history: Option<Vec<Arc<Item>>>,
 }
@@ -138,11 +145,23 @@ impl Drive {
             keeper: None,
             cancelled: CancellationToken::new(),
             moving,
+            only_owner: false,
         }
     }
 
+    /// The same drive of a run that may only begin in a session of its starter's own.
+    pub(crate) fn only_owner(self, only_owner: bool) -> Self {
+        Self { only_owner, ..self }
+    }
+
     /// Goes on until the run waits for a person or is over.
-    pub(crate) async fn drive(mut self) -> Result<Run, RunError> {
+    pub(crate) async fn drive(self) -> Result<Run, RunError> {
+        let span =
+            tracing::info_span!("run", run.id = %self.run.id(), session.id = self.run.session().map(|s| s.as_str()));
+        self.go().instrument(span).await
+    }
+
+    async fn go(mut self) -> Result<Run, RunError> {
         self.history = match self.options.history.take() {
             Some(history) => history.into(),
             None => self.runtime.read_history(&self.run).await?,
@@ -182,6 +201,12 @@ impl Drive {
 
     /// Begins what can be begun; says whether the run moved on, so that it must be asked again.
     async fn begin(&mut self, work: Work) -> Result<bool, RunError> {
+        let is_settled = self.pending.events.is_empty() && self.lease.is_some();
+        if self.options.commit_before_models && !work.call_model.is_empty() && !is_settled {
+            self.settle().await?;
+            // Somebody may have spoken meanwhile.
+            return Ok(true);
+        }
         let mut moved = self.call_models(&work.call_model).await?;
         moved |= self.check_inputs(&work.check_input).await?;
         moved |= self.check_outputs(&work.check_output).await?;
@@ -252,7 +277,7 @@ impl Drive {
     pub(crate) fn advance(&mut self, input: Input) -> Result<(), RunError> {
         let now = self.runtime.store().now();
         let events = self.run.advance(input.clone(), now)?;
-        self.pending.rows.add(&self.run, &events);
+        self.pending.rows.add(&self.run, &events, now);
         self.pending.events.extend(events);
         self.pending.inputs.push(input);
         Ok(())

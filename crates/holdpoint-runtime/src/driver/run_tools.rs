@@ -10,10 +10,13 @@ use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::policy::GuardrailPhase;
 use holdpoint_core::refusal::failure;
 use holdpoint_core::tool::{CallState, Outcome, ToolKind};
+use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::driver::guard::Objection;
 use crate::driver::{Done, Drive};
 use crate::fault::RunError;
+use crate::ports::observer::ToolRan;
 use crate::ports::tool::{Tool, ToolContext};
 
 impl Drive {
@@ -103,8 +106,17 @@ impl Drive {
         let arguments = call.arguments.clone();
         let (tool, context) = self.tool_for(&path, call)?;
         self.tools.insert(path.clone());
-        let clock = self.runtime.clock().clone();
-        Some(async move {
+        let runtime = self.runtime.clone();
+        let span = tracing::info_span!(
+            "tool_call",
+            run.id = %context.run,
+            agent.id = %context.agent,
+            call = %path,
+            tool = %context.tool,
+            attempt = context.attempt,
+        );
+        let task = async move {
+            let (clock, seen, began) = (runtime.clock().clone(), context.clone(), Instant::now());
             let limit = tool.0.timeout.map(|timeout| (timeout, clock.sleep(timeout)));
             let running = run(tool, context, arguments);
             let outcome = match limit {
@@ -115,8 +127,14 @@ impl Drive {
                     () = over => Outcome::Failure(format!("the tool did not end within {timeout:?}")),
                 },
             };
+            runtime.observe(|observer| {
+                let (duration, is_ok) = (began.elapsed(), matches!(outcome, Outcome::Result(_)));
+                let (run, agent, tool) = (seen.run, &seen.agent, &seen.tool);
+                observer.tool_ran(&ToolRan { run, call: &path, agent, tool, duration, is_ok });
+            });
             Done::Tool { call: path, outcome }
-        })
+        };
+        Some(task.instrument(span))
     }
 }
 

@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::driver::Drive;
 use crate::driver::guard::Objection;
 use crate::fault::{Fault, RunError};
-use crate::ports::tool::{Approval, AutoDecision, Predicate, Tool, ToolContext};
+use crate::ports::tool::{Approval, AutoDecision, HoldTerms, Policy, PolicyVerdict, Predicate, Tool, ToolContext};
 use crate::settings::Denial;
 
 impl Drive {
@@ -25,7 +25,7 @@ impl Drive {
             return Ok(false);
         }
         let now = self.runtime.store().now();
-        let stored = self.runtime.session_rules(&self.run, now).await?;
+        let stored = self.runtime.rules_beside(&self.run, now).await?;
         let screenings = join_all(calls.iter().map(|call| self.screen(call, &stored, now))).await;
         // A rule may have a limited number of uses: calls are stamped one after the other, and each looks again.
         let mut moved = false;
@@ -57,13 +57,14 @@ impl Drive {
         let speaks = self.run.ruling_except(&screening.call, stored, now, &self.spent_rules);
         match (speaks, self.run.call(&screening.call)) {
             (Some(now_speaks), _) if now_speaks.id == rule.id => screening,
-            (Some(rule), _) => Screening { verdict: Verdict::Ruled(rule), ..screening },
-            (None, Some(call)) => self.look(&screening.call, call, None, now).await,
-            (None, None) => screening,
+            (Some(rule), _) if rule.is_denial() => Screening { verdict: Verdict::Ruled(rule), ..screening },
+            (rule, Some(call)) => self.look(&screening.call, call, rule, now).await,
+            (_, None) => screening,
         }
     }
 
-    /// Guardrails, then policy, then deciders. A rule that approves stands for the last two, never for a guardrail.
+    /// Guardrails, then policy, then deciders. A rule that approves stands for a person and for deciders: never for a
+    /// guardrail, nor for a policy that denies or wants others to look.
     async fn look(&self, path: &CallPath, call: &Call, rule: Option<StandingRule>, now: Timestamp) -> Screening {
         let with = |verdict, guardrails| Screening { call: path.clone(), verdict, guardrails };
         let Some((tool, context)) = self.tool_for(path, call) else {
@@ -83,26 +84,36 @@ impl Drive {
             Some(Objection::Halt { guardrail, message }) => return with(Verdict::Halt { guardrail, message }, results),
             None => {}
         }
-        if let Some(rule) = rule {
-            return with(Verdict::Ruled(rule), results);
-        }
-        let verdict = match self.needs_person(&tool, &context, call).await {
-            Need::No => Verdict::Allow,
-            Need::Yes(reason) => match self.ask_decider(&tool, &context, call).await {
-                Some(verdict) => verdict,
-                None => Verdict::Hold { reason, expires_at: self.deadline(now) },
+        let verdict = match (rule, tool.approval()) {
+            (Some(rule), Approval::Never | Approval::Always | Approval::When(_)) => Verdict::Ruled(rule),
+            (rule, _) => match self.policy_verdict(&tool, &context, call).await {
+                PolicyVerdict::Allow => Verdict::Allow,
+                PolicyVerdict::Deny { by, message } => Verdict::Deny { by, message },
+                PolicyVerdict::Hold(terms) => match rule.filter(|rule| rule.may_approve(&terms.pause_terms())) {
+                    Some(rule) => Verdict::Ruled(rule),
+                    None => self.hold(&tool, &context, call, terms, now).await,
+                },
             },
         };
         with(verdict, results)
     }
 
-    async fn needs_person(&self, tool: &Tool, context: &ToolContext, call: &Call) -> Need {
-        if call.record.kind == ToolKind::Question || self.pinned_always(context) {
-            return Need::Yes(None);
+    /// A person is asked, unless a decider in code answers in their place.
+    async fn hold(&self, tool: &Tool, context: &ToolContext, call: &Call, terms: HoldTerms, now: Timestamp) -> Verdict {
+        if let Some(verdict) = self.ask_decider(tool, context, call).await {
+            return verdict;
         }
+        let expires_at = terms.deadline.from(now, self.runtime.settings().pause_deadline);
+        Verdict::Hold { terms: terms.pause_terms(), reason: terms.reason, expires_at }
+    }
+
+    async fn policy_verdict(&self, tool: &Tool, context: &ToolContext, call: &Call) -> PolicyVerdict {
+        let always = call.record.kind == ToolKind::Question || self.pinned_always(context);
         match tool.approval() {
-            Approval::Never => Need::No,
-            Approval::Always => Need::Yes(None),
+            Approval::By(policy) => ask_policy(&**policy, context, call, always).await,
+            Approval::Always => PolicyVerdict::Hold(HoldTerms::default()),
+            _ if always => PolicyVerdict::Hold(HoldTerms::default()),
+            Approval::Never => PolicyVerdict::Allow,
             Approval::When(predicate) => ask(&**predicate, context, call).await,
         }
     }
@@ -138,7 +149,7 @@ impl Drive {
             return Ok(false);
         }
         let now = self.runtime.store().now();
-        let stored = self.runtime.session_rules(&self.run, now).await?;
+        let stored = self.runtime.rules_beside(&self.run, now).await?;
         let mut words = Vec::with_capacity(calls.len());
         for path in calls {
             let of_rule = self.run.rule_words(path, &stored, now);
@@ -182,13 +193,36 @@ impl Drive {
     }
 }
 
-enum Need {
-    No,
-    Yes(Option<String>),
+/// Bytes of a policy's reason that are kept.
+pub(super) const REASON_BYTES_MAX: usize = 2_000;
+
+/// Asks a policy about a call. What fails, panics or cannot be kept holds the call; so does what must be held `always`.
+async fn ask_policy(policy: &dyn Policy, context: &ToolContext, call: &Call, always: bool) -> PolicyVerdict {
+    let asked = AssertUnwindSafe(async { policy.verdict(context, &call.arguments).await }).catch_unwind().await;
+    let verdict = match asked.unwrap_or_else(|_| Err("it panicked".to_owned())) {
+        Ok(PolicyVerdict::Hold(terms)) => match terms.pause_terms().check() {
+            Ok(()) => Ok(PolicyVerdict::Hold(HoldTerms {
+                reason: terms.reason.as_deref().map(|reason| clamp(reason, REASON_BYTES_MAX).to_owned()),
+                ..terms
+            })),
+            Err(refusal) => Err(format!("its terms are not accepted: {refusal}")),
+        },
+        verdict => verdict,
+    };
+    match verdict {
+        Ok(PolicyVerdict::Allow) if always => PolicyVerdict::Hold(HoldTerms::default()),
+        Ok(verdict) => verdict,
+        Err(error) => failed(&error),
+    }
+}
+
+/// What cannot be said is left to a person.
+fn failed(error: &str) -> PolicyVerdict {
+    PolicyVerdict::Hold(HoldTerms::because(format!("the approval rule failed: {}", clamp(error, 500))))
 }
 
 /// Asks a predicate about a call; about a batch of actions it is asked for each. What fails or panics holds the call.
-async fn ask(predicate: &dyn Predicate, context: &ToolContext, call: &Call) -> Need {
+async fn ask(predicate: &dyn Predicate, context: &ToolContext, call: &Call) -> PolicyVerdict {
     let arguments = call.arguments.to_value();
     let subjects = match call.record.kind {
         ToolKind::Computer => actions(&arguments),
@@ -204,9 +238,9 @@ async fn ask(predicate: &dyn Predicate, context: &ToolContext, call: &Call) -> N
     let answers = answers.await;
     let failure = answers.iter().find_map(|answer| answer.as_ref().err());
     match (failure, answers.iter().any(|answer| answer == &Ok(true))) {
-        (Some(error), _) => Need::Yes(Some(format!("the approval rule failed: {}", clamp(error, 500)))),
-        (None, true) => Need::Yes(None),
-        (None, false) => Need::No,
+        (Some(error), _) => failed(error),
+        (None, true) => PolicyVerdict::Hold(HoldTerms::default()),
+        (None, false) => PolicyVerdict::Allow,
     }
 }
 

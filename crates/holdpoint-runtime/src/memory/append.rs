@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use holdpoint_core::ids::RunId;
+use holdpoint_core::ids::{ActorId, RunId};
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 
-use crate::memory::tables::{LeaseSlot, Run, Tables};
-use crate::memory::{lease, rules};
+use crate::memory::tables::{LeaseSlot, Run, Session, Tables};
+use crate::memory::{audit, lease, rules};
 use crate::ports::store::{
     Append, AppendError, Appended, LeaseChange, PauseRow, PauseStatus, RunStatus, StoreFault, StoreFaultKind,
 };
@@ -21,9 +21,11 @@ pub(super) fn append(tables: &mut Tables, append: Append, now: Timestamp) -> Res
     let slot = tables.runs.get(&append.run).map(|run| run.lease.clone()).unwrap_or_default();
     let slot = lease::change(append.run, slot, &append.lease, append.status, now)?;
     let changed_rules = rules::change(tables, &append)?;
+    let records = audit::following(tables, &append)?;
 
     // Nothing is refused from here on.
     tables.rules.extend(changed_rules);
+    tables.audit.extend(records);
     for (digest, bytes) in &append.definitions {
         tables.definitions.entry(*digest).or_insert_with(|| Arc::clone(bytes));
     }
@@ -52,6 +54,9 @@ fn check_run(tables: &Tables, append: &Append) -> Result<(), AppendError> {
         None => true,
         Some(run) => run.is_finished() && append.status != RunStatus::Finished,
     };
+    if run.is_none() && append.only_owner {
+        check_owner(tables, append)?;
+    }
     if let Some(other) = begins.then(|| under_way(tables, append)).flatten() {
         return Err(AppendError::SessionBusy { run: other });
     }
@@ -60,6 +65,15 @@ fn check_run(tables: &Tables, append: &Append) -> Result<(), AppendError> {
         return Err(AppendError::Conflict { run: append.run, revision });
     }
     Ok(())
+}
+
+/// Refuses to begin a run in a session that somebody else began.
+fn check_owner(tables: &Tables, append: &Append) -> Result<(), AppendError> {
+    let owner = tables.sessions.get(&append.session).map(|session| &session.owner);
+    match owner.is_none_or(|owner| Some(owner) == append.starter()) {
+        true => Ok(()),
+        false => Err(AppendError::SessionForeign { session: append.session.clone() }),
+    }
 }
 
 /// Another unfinished run of the same agent in the session.
@@ -75,7 +89,10 @@ fn under_way(tables: &Tables, append: &Append) -> Option<RunId> {
 
 /// Writes down what numbers the session gives the entry, and the run if it begins; the caller adds the entry to it.
 fn write_entry(tables: &mut Tables, append: &Append) -> Entry {
-    let session = tables.sessions.entry(append.session.clone()).or_default();
+    let session = tables.sessions.entry(append.session.clone()).or_insert_with(|| {
+        tables.session_order.push(append.session.clone());
+        Session::of(append.starter().cloned().unwrap_or_else(ActorId::local))
+    });
     let run = tables.runs.entry(append.run).or_insert_with(|| {
         session.runs.push(append.run);
         Run {

@@ -4,7 +4,8 @@
 //! What the contract of [`Store`] leaves open is settled here, and the conformance suite holds every store to it:
 //!
 //! - **An append is checked in this order**, and the first check that fails is the answer: the run is there, or is not
-//!   there and begins ([`AppendError::NoRun`]; a run is known only in the session in which it began); no other run of
+//!   there and begins ([`AppendError::NoRun`]; a run is known only in the session in which it began); a run that begins
+//!   and may only begin in a session of its starter's own does ([`AppendError::SessionForeign`]); no other run of
 //!   the agent is unfinished in the session ([`AppendError::SessionBusy`]); the revision is the one expected
 //!   ([`AppendError::Conflict`]); the lease ([`AppendError::Leased`], [`AppendError::Fenced`]); the rules
 //!   ([`AppendError::RuleSpent`]). Then everything is written, or nothing.
@@ -20,12 +21,20 @@
 //! - **Runs to claim** are those at work without an unexpired lease, in the order in which they were left alone.
 //! - **Rules** are used in their own session only, while they are alive at the append's time and not taken back. Taking
 //!   back what is not there changes nothing.
+//! - **A session is owned** by whoever began its first run, for good.
+//! - **Audit records** are numbered from one without a gap, in the order in which appends are written and within an append
+//!   in the order given. Each is chained to the one before it.
+//! - **Pages**: sessions come in the order in which they began, from the last one on; runs in the order of their ids, from
+//!   the last one on; rules in the order of their ids. No page has more than [`PAGE_MAX`](crate::ports::store::PAGE_MAX)
+//!   rows.
 //! - **A deadline is due when its time has come**: `expires_at <= now`, never earlier.
 //!
 //! Whatever is read is a copy.
 
 mod append;
+mod audit;
 mod lease;
+mod lists;
 mod read;
 mod rules;
 mod tables;
@@ -34,6 +43,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdpoint_core::audit::AuditRecord;
 use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
@@ -41,8 +51,8 @@ use holdpoint_core::time::Timestamp;
 
 use crate::ports::clock::Clock;
 use crate::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RunRow, Store, StoreFault,
-    StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
+    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoredRule,
 };
 use tables::Tables;
 
@@ -126,6 +136,26 @@ impl Store for MemoryStore {
 
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         Ok(rules::standing(&self.tables(), session, self.now()))
+    }
+
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault> {
+        Ok(lists::session(&self.tables(), session))
+    }
+
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault> {
+        Ok(lists::sessions(&self.tables(), filter))
+    }
+
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        Ok(lists::runs(&self.tables(), filter))
+    }
+
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault> {
+        Ok(lists::rules(&self.tables(), filter, self.now()))
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
+        Ok(audit::page(&self.tables(), after, limit))
     }
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use holdpoint_core::ids::{AgentId, PauseId, RuleId, RunId, SessionId};
+use holdpoint_core::audit::AuditRecord;
+use holdpoint_core::ids::{ActorId, AgentId, PauseId, RuleId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::policy::StandingRule;
 use holdpoint_core::record::Entry;
@@ -16,9 +17,12 @@ use crate::ports::store::{PauseRow, RunStatus};
 pub(super) struct Tables {
     pub(super) runs: HashMap<RunId, Run>,
     pub(super) sessions: HashMap<SessionId, Session>,
+    /// The sessions in the order in which they began.
+    pub(super) session_order: Vec<SessionId>,
     pub(super) pauses: BTreeMap<PauseId, PauseRow>,
     pub(super) rules: BTreeMap<RuleId, Rule>,
     pub(super) definitions: HashMap<Digest, Arc<[u8]>>,
+    pub(super) audit: Vec<AuditRecord>,
 }
 
 #[derive(Clone)]
@@ -67,8 +71,10 @@ impl LeaseSlot {
     }
 }
 
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct Session {
+    /// Who began the first run.
+    pub(super) owner: ActorId,
     /// The runs in the order in which they began.
     pub(super) runs: Vec<RunId>,
     /// Where its entries stand, in the order in which they were written.
@@ -77,6 +83,13 @@ pub(super) struct Session {
     pub(super) events: u64,
     /// How many times pauses opened.
     pub(super) pause_groups: u64,
+}
+
+impl Session {
+    /// A session that is about to have its first run.
+    pub(super) fn of(owner: ActorId) -> Self {
+        Self { owner, runs: Vec::new(), entries: Vec::new(), events: 0, pause_groups: 0 }
+    }
 }
 
 #[derive(Clone)]

@@ -1,7 +1,8 @@
-//! What the runtime stands on: clock, ids, model, tool, store. It knows these shapes and no vendor.
+//! What the runtime stands on: clock, ids, model, tool, store; and who watches it. It knows these shapes and no vendor.
 
 pub mod clock;
 pub mod ids;
 pub mod model;
+pub mod observer;
 pub mod store;
 pub mod tool;

@@ -13,6 +13,6 @@ impl Runtime {
     /// # Errors
     /// There is no such run, or it is over.
     pub async fn cancel_run(&self, run: RunId, by: ActorId, reason: impl Into<String>) -> Result<Run, RunError> {
-        self.change(run, Input::Cancel { by, reason: reason.into() }).await
+        Ok(self.change(run, Input::Cancel { by, reason: reason.into() }).await?.run)
     }
 }

@@ -11,7 +11,6 @@ use holdpoint_core::step::Step;
 use holdpoint_core::time::Timestamp;
 
 use crate::fault::{Fault, RunError};
-use crate::hub::Live;
 use crate::ports::store::{Append, AppendError, LeaseChange};
 use crate::projection::{self, Projection};
 use crate::recent::Seen;
@@ -25,6 +24,13 @@ pub(super) struct Stored {
     pub(super) run: Run,
     pub(super) revision: u64,
     pub(super) lease: Option<crate::ports::store::Lease>,
+}
+
+/// A run after an input.
+pub(super) struct Changed {
+    pub(super) run: Run,
+    /// Whether the input led to anything that was not there before.
+    pub(super) is_new: bool,
 }
 
 impl Runtime {
@@ -58,21 +64,21 @@ impl Runtime {
     }
 
     /// Feeds one input to a stored run, durably. An input that leads to nothing writes nothing.
-    pub(super) async fn change(&self, run: RunId, input: Input) -> Result<Run, RunError> {
+    pub(super) async fn change(&self, run: RunId, input: Input) -> Result<Changed, RunError> {
         if let Some(run) = self.change_seen(run, &input).await? {
-            return Ok(run);
+            return Ok(Changed { run, is_new: true });
         }
         let mut stored = self.stored_run(run).await?;
         for _ in 0..TRIES_MAX {
             let now = self.store().now();
             let events = stored.run.advance(input.clone(), now)?;
             if events.is_empty() {
-                return Ok(stored.run);
+                return Ok(Changed { run: stored.run, is_new: false });
             }
             match self.append_change(&stored, events, now).await {
                 Ok(()) => {
                     self.recent().keep(&stored.run, stored.revision + 1, stored.lease.is_none());
-                    return Ok(stored.run);
+                    return Ok(Changed { run: stored.run, is_new: true });
                 }
                 Err(AppendError::Conflict { .. }) => stored = self.stored_run(run).await?,
                 Err(AppendError::Fault(fault)) => return Err(fault.into()),
@@ -113,7 +119,7 @@ impl Runtime {
         let id = run.id();
         let (Some(session), Some(agent)) = (run.session(), run.agent()) else { return Err(AppendError::NoRun(id)) };
         let mut rows = Projection::default();
-        rows.add(run, &events);
+        rows.add(run, &events, at);
         let events: Arc<[_]> = events.into();
         let append = Append {
             run: id,
@@ -127,18 +133,12 @@ impl Runtime {
             pauses: rows.pauses,
             rules: rows.rules,
             definitions: Vec::new(),
+            audit: rows.audit,
+            only_owner: false,
         };
         let appended = self.store().append(append).await?;
-        self.hub().tell(session, || Live::Committed {
-            run: id,
-            entry: Entry {
-                revision: appended.revision,
-                seq: appended.seq,
-                pause_group: appended.pause_group,
-                at,
-                events,
-            },
-        });
+        let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
+        self.tell_committed(run, Entry { revision, seq, pause_group, at, events });
         self.hub().nudge(id);
         Ok(())
     }

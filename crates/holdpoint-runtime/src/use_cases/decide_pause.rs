@@ -5,6 +5,7 @@ use holdpoint_core::ids::PauseId;
 use holdpoint_core::input::Input;
 use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::pause::{Pause, Subject};
+use holdpoint_core::policy::StandingRule;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 
@@ -12,6 +13,7 @@ use crate::driver::stored_definition;
 use crate::fault::RunError;
 use crate::ports::tool::{check_schema, compile_schema};
 use crate::runtime::Runtime;
+use crate::use_cases::change::{Changed, Stored};
 
 /// What was recorded.
 #[derive(Debug, Clone)]
@@ -20,6 +22,8 @@ pub struct Decided {
     pub pause: Pause,
     /// The run as it stands now; it goes on when somebody drives it.
     pub run: Run,
+    /// Whether the same answer was recorded before, so that nothing was written now.
+    pub is_repeat: bool,
 }
 
 impl Runtime {
@@ -27,29 +31,53 @@ impl Runtime {
     ///
     /// # Errors
     /// The pause is not known, was settled before, does not take this answer, or holds other arguments than were seen.
-    pub async fn decide_pause(&self, input: DecisionInput) -> Result<Decided, RunError> {
+    pub async fn decide_pause(&self, mut input: DecisionInput) -> Result<Decided, RunError> {
         let id = input.pause;
         if let Decision::ApproveEdited { arguments } = &input.decision {
             self.check_edit(id, arguments).await?;
         }
-        match self.change(id.run, Input::Decision(input)).await {
-            Ok(run) => Ok(Decided { pause: run.pause(id)?.clone(), run }),
-            Err(RunError::Refused(Refusal::RunNotFound(_))) => Err(Refusal::PauseNotFound(id).into()),
+        if input.rule.as_ref().is_some_and(|rule| rule.apply_to_open) {
+            input.session_rules = self.rules_elsewhere(id).await?;
+        }
+        match self.record_decision(id, input.clone()).await {
             Err(RunError::Refused(refusal @ Refusal::Expired { .. })) => {
-                // Nobody has written the expiry down yet, perhaps: the answer must not be the only trace of it.
+                // Nobody has written the deadline down yet, perhaps: the answer must not be the only trace of it. What it
+                // led to, an expiry or an approval, is what the caller is told.
                 self.expire_pause(id).await?;
-                Err(refusal.into())
+                match self.record_decision(id, input).await {
+                    Err(RunError::Refused(Refusal::Expired { .. })) => Err(refusal.into()),
+                    decided => decided,
+                }
             }
+            decided => decided,
+        }
+    }
+
+    async fn record_decision(&self, id: PauseId, input: DecisionInput) -> Result<Decided, RunError> {
+        match self.change(id.run, Input::Decision(input)).await {
+            Ok(Changed { run, is_new }) => Ok(Decided { pause: run.pause(id)?.clone(), run, is_repeat: !is_new }),
+            Err(RunError::Refused(Refusal::RunNotFound(_))) => Err(Refusal::PauseNotFound(id).into()),
             Err(error) => Err(error),
+        }
+    }
+
+    /// The rules of other runs that stand in the pause's session.
+    async fn rules_elsewhere(&self, id: PauseId) -> Result<Vec<StandingRule>, RunError> {
+        let stored = self.stored_run_of(id).await?;
+        let rules = self.rules_beside(&stored.run, self.store().now()).await?;
+        Ok(rules.into_iter().filter(|rule| rule.id.run != id.run).collect())
+    }
+
+    async fn stored_run_of(&self, id: PauseId) -> Result<Stored, RunError> {
+        match self.stored_run(id.run).await {
+            Err(RunError::Refused(Refusal::RunNotFound(_))) => Err(Refusal::PauseNotFound(id).into()),
+            stored => stored,
         }
     }
 
     /// Edited arguments must fit the schema of the tool as the run knows it.
     async fn check_edit(&self, id: PauseId, arguments: &CanonicalJson) -> Result<(), RunError> {
-        let stored = match self.stored_run(id.run).await {
-            Err(RunError::Refused(Refusal::RunNotFound(_))) => return Err(Refusal::PauseNotFound(id).into()),
-            stored => stored?,
-        };
+        let stored = self.stored_run_of(id).await?;
         let pause = stored.run.pause(id)?;
         let Subject::Call { path, .. } = &pause.subject else { return Ok(()) };
         let (Some(call), Some(frame)) = (stored.run.call(path), stored.run.frame(&path.frame())) else {

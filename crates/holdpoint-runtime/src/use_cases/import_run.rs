@@ -62,7 +62,7 @@ impl Runtime {
         let mut rows = Projection::default();
         for (event, at) in entry.timed() {
             state.apply(event, at);
-            rows.add(state, std::slice::from_ref(event));
+            rows.add(state, std::slice::from_ref(event), at);
         }
         // What another run's rule settled is history here; the store that counts its uses may be another one.
         rows.rules.retain(|change| !matches!(change, RuleChange::Used(rule) if rule.run != state.id()));
@@ -85,6 +85,8 @@ impl Runtime {
                 .into_iter()
                 .chain(definitions.iter().cloned())
                 .collect(),
+            audit: rows.audit,
+            only_owner: false,
         };
         self.store().append(append).await?;
         Ok(())

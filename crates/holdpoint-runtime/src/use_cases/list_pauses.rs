@@ -7,6 +7,7 @@ use holdpoint_core::refusal::Refusal;
 use crate::fault::RunError;
 use crate::ports::store::{PauseCursor, PauseFilter, PauseRow};
 use crate::runtime::Runtime;
+use crate::use_cases::lists::check_page;
 
 /// A page of pauses.
 #[derive(Debug, Clone)]
@@ -32,10 +33,7 @@ impl Runtime {
     /// # Errors
     /// The page is larger than one may be, or the store is out of order.
     pub async fn list_pauses(&self, filter: &PauseFilter) -> Result<PausePage, RunError> {
-        let (limit, found) = (PauseFilter::LIMIT_MAX, filter.limit);
-        if found > limit {
-            return Err(Refusal::OverLimit { what: "a page of pauses", limit, found }.into());
-        }
+        check_page("pauses on a page", filter.limit)?;
         let rows = self.store().list_pauses(filter).await?;
         let next = rows.last().filter(|_| rows.len() == filter.limit).map(PauseRow::cursor);
         let summary = |row: PauseRow| PauseSummary { key: format!("{}_{}", row.session, row.group), row };
@@ -45,7 +43,7 @@ impl Runtime {
     /// One pause with everything that a person needs to decide it.
     ///
     /// # Errors
-    /// There is no such pause, or its turn is over.
+    /// There is no such pause.
     pub async fn read_pause(&self, id: PauseId) -> Result<PauseView, RunError> {
         let run = match self.read_run(id.run).await {
             Err(RunError::Refused(Refusal::RunNotFound(_))) => return Err(Refusal::PauseNotFound(id).into()),

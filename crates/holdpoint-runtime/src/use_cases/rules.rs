@@ -1,22 +1,13 @@
-//! Standing rules are listed and taken back.
+//! Standing rules are taken back.
 
-use holdpoint_core::ids::{ActorId, RuleId, SessionId};
+use holdpoint_core::ids::{ActorId, RuleId};
 use holdpoint_core::input::Input;
 use holdpoint_core::refusal::Refusal;
 
 use crate::fault::RunError;
-use crate::ports::store::StoredRule;
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// The rules that stand in a session beyond the runs in which they were made.
-    ///
-    /// # Errors
-    /// The store is out of order.
-    pub async fn list_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, RunError> {
-        Ok(self.store().session_rules(session).await?)
-    }
-
     /// Takes a rule back, also after its run is over. Decisions that it gave stand.
     ///
     /// # Errors

@@ -14,6 +14,6 @@ impl Runtime {
     /// # Errors
     /// There is no such run, it is over or out of model calls, or too much is staged.
     pub async fn stage_input(&self, run: RunId, content: Content, by: ActorId) -> Result<Run, RunError> {
-        self.change(run, Input::Stage { content, by }).await
+        Ok(self.change(run, Input::Stage { content, by }).await?.run)
     }
 }

@@ -27,6 +27,8 @@ pub struct StartRun {
     pub by: ActorId,
     /// How the run is driven.
     pub options: DriveOptions,
+    /// Whether the run is refused where its session is somebody else's: whoever begins a session's first run owns it.
+    pub only_owner: bool,
     /// The run's name, where the caller must know it before; otherwise a new one.
     pub run: Option<RunId>,
 }
@@ -40,8 +42,8 @@ impl Runtime {
     /// Starts a run and drives it to its first stop: a pause, or its end.
     ///
     /// # Errors
-    /// The input is refused, the agent already has a run under way in the session, or the world failed. A run that was
-    /// stored before that can be resumed.
+    /// The input is refused, the agent already has a run under way in the session, the session is somebody else's and
+    /// must not be, or the world failed. A run that was stored before that can be resumed.
     pub async fn start_run(&self, start: StartRun) -> Result<Run, RunError> {
         let id = start.run.unwrap_or_else(|| self.new_run_id());
         let session = start.session.unwrap_or_else(|| Self::own_session(id));
@@ -55,7 +57,8 @@ impl Runtime {
         };
         let input =
             StartInput { session, agent, content: start.content, context, turns_max: start.turns_max, by: start.by };
-        let mut drive = Drive::new(self.clone(), start.graph, Run::new(id), 0, start.options);
+        let drive = Drive::new(self.clone(), start.graph, Run::new(id), 0, start.options);
+        let mut drive = drive.only_owner(start.only_owner);
         drive.advance(Input::Start(input))?;
         drive.drive().await
     }

@@ -1,7 +1,8 @@
 //! The only way to write a run. Everything is checked before anything is written, so that a refused append leaves the
 //! transaction as it found it and its neighbours are committed.
 
-use holdpoint_core::ids::{RunId, SessionId};
+use holdpoint_core::ids::{ActorId, RunId, SessionId};
+use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::record;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended, RunStatus, StoreFault};
@@ -10,13 +11,14 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::book::{Book, Counters};
 use super::columns::{Column, Name};
 use super::fault::{self, WriteError};
-use super::{definitions, keys, pauses, rules, sessions};
+use super::{audit, definitions, keys, pauses, rules, sessions};
 use crate::admit::{self, Found, LeaseSlot, Mover};
 
 /// An append with its entry as bytes: made where it is asked for, so that the writer's thread only writes.
 pub(super) struct PreparedAppend {
     append: Append,
     body: Vec<u8>,
+    audit: Vec<CanonicalJson>,
 }
 
 /// A run's row.
@@ -40,13 +42,13 @@ impl RunRecord {
 
 impl PreparedAppend {
     /// # Errors
-    /// The append has no events.
+    /// The append has no events, or a note that cannot be written.
     pub(super) fn new(append: Append) -> Result<Self, StoreFault> {
         if append.events.is_empty() {
             return Err(fault::no_events(append.run));
         }
-        let body = record::encode(&append.events);
-        Ok(Self { append, body })
+        let (body, audit) = (record::encode(&append.events), audit::bodies(&append)?);
+        Ok(Self { append, body, audit })
     }
 
     /// About how many bytes it writes.
@@ -64,6 +66,9 @@ impl PreparedAppend {
             None => Place::find(book, append)?,
         };
         if admit::begins(append, found.as_ref())? {
+            if known.is_none() && append.only_owner {
+                place.check_owner(&book.connection, append)?;
+            }
             place.check_free(&book.connection)?;
         }
         let lease = admit::lease_after(append, found.as_ref(), now)?;
@@ -72,7 +77,10 @@ impl PreparedAppend {
         // Nothing is refused from here on.
         let session = match place.session {
             Some(session) => session,
-            None => sessions::add(book, &append.session)?,
+            None => {
+                let owner = append.starter().cloned().unwrap_or_else(ActorId::local);
+                sessions::add(book, &append.session, &owner)?
+            }
         };
         let numbers = self.numbers(book, session)?;
         let run = match known {
@@ -83,6 +91,7 @@ impl PreparedAppend {
         pauses::write(book, run.key, append, numbers.pause_group())?;
         rules::write(&book.connection, &changed_rules, session)?;
         definitions::write(book, &append.definitions)?;
+        audit::write(book, &self.audit)?;
         let appended = Appended {
             revision: append.expected + 1,
             seq: numbers.seq,
@@ -157,6 +166,15 @@ impl Place {
             None => sessions::find_name(&book.connection, append.agent.as_str())?,
         };
         Ok(Self { session, agent })
+    }
+
+    /// Refuses a session that somebody else began.
+    fn check_owner(&self, connection: &Connection, append: &Append) -> Result<(), WriteError> {
+        let Some(session) = self.session else { return Ok(()) };
+        match sessions::is_owner(connection, session, append.starter())? {
+            true => Ok(()),
+            false => Err(AppendError::SessionForeign { session: append.session.clone() }.into()),
+        }
     }
 
     /// Refuses a second run of the agent in the session.

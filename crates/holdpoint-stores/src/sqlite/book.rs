@@ -27,6 +27,8 @@ pub(super) struct Memory {
     counters: HashMap<i64, Counters>,
     names: HashMap<String, i64>,
     definitions: HashSet<Digest>,
+    /// The number and hash of the last audit record.
+    audited: Option<(u64, Digest)>,
 }
 
 /// How far a session has come.
@@ -101,6 +103,14 @@ impl Memory {
     pub(super) fn keep_name(&mut self, text: &str, key: i64) {
         make_room(&mut self.names);
         self.names.insert(text.to_owned(), key);
+    }
+
+    pub(super) fn audited(&self) -> Option<(u64, Digest)> {
+        self.audited
+    }
+
+    pub(super) fn keep_audited(&mut self, n: u64, hash: Digest) {
+        self.audited = Some((n, hash));
     }
 
     pub(super) fn has_definition(&self, digest: &Digest) -> bool {

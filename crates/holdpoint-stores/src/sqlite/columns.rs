@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use holdpoint_core::ids::RunId;
+use holdpoint_core::json::Digest;
 use holdpoint_core::pause::PauseKind;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{PauseStatus, RunStatus};
@@ -122,6 +123,18 @@ impl ToSql for Column<PauseKind> {
             PauseKind::Confirmation => 2,
             PauseKind::InDoubt => 3,
         }))
+    }
+}
+
+impl FromSql for Column<Digest> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        FromSql::column_result(value).map(|bytes| Self(Digest::from_bytes(bytes)))
+    }
+}
+
+impl ToSql for Column<Digest> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(ValueRef::Blob(self.0.as_bytes())))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use holdpoint_core::ids::RunId;
+use holdpoint_core::json::JsonProblem;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
 use rusqlite::{Error, ErrorCode};
@@ -76,6 +77,11 @@ pub(super) fn unreadable(run: RunId, revision: u64, refusal: &Refusal) -> StoreF
 /// The fault of an append that says nothing: there is no place for it among the session's events.
 pub(super) fn no_events(run: RunId) -> StoreFault {
     StoreFault::because("append", StoreFaultKind::Corrupt, format!("an append to {run} has no events"))
+}
+
+/// The fault of a note for the audit that has no JSON form.
+pub(super) fn unwritable(run: RunId, problem: JsonProblem) -> StoreFault {
+    StoreFault::because("append", StoreFaultKind::Corrupt, format!("a note about {run}: {problem}"))
 }
 
 /// The fault of a run whose entries do not follow one another.

@@ -5,12 +5,14 @@
 //! from one transaction to the next it forgets as soon as somebody else has written.
 
 mod append;
+mod audit;
 mod book;
 mod columns;
 mod definitions;
 mod fault;
 mod keys;
 mod leases;
+mod lists;
 mod load;
 mod open;
 mod pauses;
@@ -25,14 +27,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdpoint_core::audit::AuditRecord;
 use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::clock::Clock;
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RunRow, Store, StoreFault,
-    StoreFaultKind, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
+    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
 };
 
 pub use open::SqliteOptions;
@@ -170,6 +173,26 @@ impl Store for SqliteStore {
 
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         self.readers.read_once("list a session's rules", |connection| rules::standing(connection, session, self.now()))
+    }
+
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault> {
+        self.readers.read("find a session", |connection| lists::session(connection, session))
+    }
+
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault> {
+        self.readers.read("list sessions", |connection| lists::sessions(connection, filter))
+    }
+
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        self.readers.read("list runs", |connection| lists::runs(connection, filter))
+    }
+
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault> {
+        self.readers.read("list rules", |connection| lists::rules(connection, filter, self.now()))
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
+        self.readers.read("read the audit records", |connection| audit::page(connection, after, limit))
     }
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {

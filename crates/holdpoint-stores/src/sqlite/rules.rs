@@ -95,6 +95,11 @@ pub(super) fn standing(
     Ok(alive.map(|RuleRecord { rule, uses, .. }| StoredRule { rule, uses }).collect())
 }
 
+/// The rule in the columns `body` and `uses`, which are the first.
+pub(super) fn rule_and_uses(row: &Row<'_>) -> rusqlite::Result<(StandingRule, u32)> {
+    record(row).map(|record| (record.rule, record.uses))
+}
+
 fn record(row: &Row<'_>) -> rusqlite::Result<RuleRecord> {
     let body = row.get_ref(0)?.as_str()?;
     let rule = serde_json::from_str(body)

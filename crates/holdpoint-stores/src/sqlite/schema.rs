@@ -12,7 +12,8 @@ const CHECKING: &str = "check the schema";
 const MIGRATING: &str = "bring the schema up to date";
 
 /// The steps, numbered from one.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_runs.sql")];
+const MIGRATIONS: [&str; 2] =
+    [include_str!("migrations/0001_runs.sql"), include_str!("migrations/0002_owners_and_audit.sql")];
 
 const CREATE_NOTES: &str = "
     CREATE TABLE IF NOT EXISTS migration (

@@ -1,6 +1,6 @@
 //! Sessions: their names, their counters, their runs and entries. Also the names of agents and tools, kept once.
 
-use holdpoint_core::ids::{AgentId, RunId, SessionId};
+use holdpoint_core::ids::{ActorId, AgentId, RunId, SessionId};
 use holdpoint_runtime::ports::store::{RunRow, RunStatus};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -18,11 +18,21 @@ pub(super) fn find(connection: &Connection, session: &SessionId) -> rusqlite::Re
 }
 
 /// The key of a session that is used for the first time.
-pub(super) fn add(book: &mut Book, session: &SessionId) -> rusqlite::Result<i64> {
-    let key = book.connection.prepare_cached("INSERT INTO session (name) VALUES (?1)")?.insert([session.as_str()])?;
+pub(super) fn add(book: &mut Book, session: &SessionId, owner: &ActorId) -> rusqlite::Result<i64> {
+    let key = book
+        .connection
+        .prepare_cached("INSERT INTO session (name, began_by) VALUES (?1, ?2)")?
+        .insert([session.as_str(), owner.as_str()])?;
     book.memory.keep_session(session, key);
     book.memory.keep_counters(key, Counters::default());
     Ok(key)
+}
+
+/// Whether this actor owns a session.
+pub(super) fn is_owner(connection: &Connection, session: i64, actor: Option<&ActorId>) -> rusqlite::Result<bool> {
+    connection
+        .prepare_cached("SELECT began_by = ?2 FROM session WHERE key = ?1")?
+        .query_row((session, actor.map(ActorId::as_str)), |row| Ok(row.get::<_, Option<bool>>(0)?.unwrap_or(false)))
 }
 
 /// The key of an agent's or a tool's name, if it has been used.

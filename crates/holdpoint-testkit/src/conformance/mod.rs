@@ -11,8 +11,10 @@
 //! Each case becomes a test of its own, named after the behaviour. The rules are written down at the memory store.
 
 pub mod appends;
+pub mod audit;
 pub mod bytes;
 pub mod leases;
+pub mod lists;
 pub mod pauses;
 pub mod rules;
 pub mod sample;
@@ -113,6 +115,18 @@ macro_rules! store_conformance {
             rules: taking_back_what_is_not_there_changes_nothing;
             rules: a_refused_use_leaves_no_trace;
             rules: a_rule_with_ten_uses_settles_ten_calls_in_a_race;
+            lists: a_session_knows_its_owner_and_its_times;
+            lists: a_session_is_its_owners_where_a_run_says_so;
+            lists: of_two_who_begin_a_session_one_owns_it;
+            lists: sessions_are_listed_from_the_last_that_began;
+            lists: runs_of_all_sessions_are_listed_from_the_last_id_on;
+            lists: rules_of_all_sessions_are_listed_as_long_as_they_stand;
+            lists: no_page_is_longer_than_a_page_may_be;
+            audit: a_note_comes_back_as_it_was_written;
+            audit: records_follow_one_another_over_all_sessions;
+            audit: a_refused_append_leaves_no_record;
+            audit: records_are_read_in_pages;
+            audit: the_chain_is_whole_when_many_write_at_once;
             bytes: odd_arguments_come_back_byte_for_byte;
             bytes: a_mebibyte_of_arguments_comes_back_byte_for_byte;
             bytes: odd_names_come_back_as_they_were;

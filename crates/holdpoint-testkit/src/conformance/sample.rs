@@ -1,11 +1,12 @@
 //! Names and events to write. What they mean is no matter to a store.
 
 use holdpoint_core::agent::{AgentBrief, FinishRule};
+use holdpoint_core::audit::{AuditKind, AuditNote};
 use holdpoint_core::decision::Decision;
 use holdpoint_core::event::{
     InputStaged, ModelReplied, PauseDecided, PauseExpired, PauseOpened, RunEnd, RunEvent, RunStarted,
 };
-use holdpoint_core::ids::{ActorId, AgentId, CallPath, RuleId, RunId, SessionId, ToolName};
+use holdpoint_core::ids::{ActorId, AgentId, CallPath, PauseId, RuleId, RunId, SessionId, ToolName};
 use holdpoint_core::json::{CanonicalJson, Digest, Limits};
 use holdpoint_core::message::{Content, Usage};
 use holdpoint_core::pause::PauseKind;
@@ -87,19 +88,14 @@ pub fn json(text: &str) -> CanonicalJson {
 
 /// A pause opened.
 pub fn opened(number: u32, expires_at: Option<Timestamp>) -> RunEvent {
-    RunEvent::PauseOpened(PauseOpened {
-        number,
-        kind: PauseKind::Approval,
-        at: CallPath::root().call(1, number - 1),
-        sha256: Some(Digest::of(&number.to_be_bytes())),
-        reason: None,
-        expires_at,
-    })
+    let (at, sha256) = (CallPath::root().call(1, number - 1), Some(Digest::of(&number.to_be_bytes())));
+    RunEvent::PauseOpened(PauseOpened { expires_at, ..PauseOpened::new(number, PauseKind::Approval, at, sha256) })
 }
 
 /// A pause was approved.
 pub fn decided(number: u32) -> RunEvent {
-    RunEvent::PauseDecided(PauseDecided { number, decision: Decision::Approve, by: ana(), via: None, rule: None })
+    let (decision, by) = (Decision::Approve, ana());
+    RunEvent::PauseDecided(PauseDecided { number, decision, by, via: None, rule: None, request: None })
 }
 
 /// A pause expired.
@@ -124,7 +120,29 @@ pub fn rule(run: RunId, number: u32, uses_max: Option<u32>, lifetime: Lifetime) 
         },
         lifetime,
         uses_max,
+        approvers: Vec::new(),
         author: ana(),
         made_at: Timestamp::from_millis(1_794_735_000_000),
+    }
+}
+
+/// A note that somebody approved a call of `send_email`.
+pub fn note(session: &SessionId, run: RunId) -> AuditNote {
+    AuditNote {
+        at: Timestamp::from_millis(1_794_735_000_000),
+        kind: AuditKind::PauseDecided,
+        session: session.clone(),
+        run,
+        pause: Some(PauseId { run, number: 1 }),
+        agent: Some(agent("Support")),
+        tool: Some(tool("send_email")),
+        outcome: Some("approve".to_owned()),
+        by: Some(ana()),
+        via: None,
+        request: None,
+        sha256: Some(Digest::of(b"{}")),
+        edited_sha256: None,
+        rule: None,
+        held_by: None,
     }
 }

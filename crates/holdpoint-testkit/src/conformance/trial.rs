@@ -98,6 +98,8 @@ impl Trial {
             pauses: Vec::new(),
             rules: Vec::new(),
             definitions: Vec::new(),
+            audit: Vec::new(),
+            only_owner: false,
         }
     }
 
@@ -119,7 +121,10 @@ impl Trial {
     /// An append that must succeed.
     pub async fn ok(&self, append: Append) -> Appended {
         let run = append.run;
-        self.store.append(append).await.unwrap_or_else(|error| panic!("an append to {run} was refused: {error}"))
+        self.store
+            .append(append)
+            .await
+            .unwrap_or_else(|error| panic!("an append to {run} was refused: {error} ({error:?})"))
     }
 
     /// An append that must be refused in exactly this way.

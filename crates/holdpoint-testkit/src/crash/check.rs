@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use holdpoint_core::audit::AuditNote;
 use holdpoint_core::decision::Decision;
 use holdpoint_core::event::{RunEnd, RunEvent};
 use holdpoint_core::ids::CallPath;
 use holdpoint_core::pause::{PauseState, Subject};
-use holdpoint_core::record::replay;
+use holdpoint_core::record::{Entry, replay};
 use holdpoint_core::run::Run;
 use holdpoint_core::tool::Outcome;
-use holdpoint_runtime::ports::store::{PauseFilter, Store};
+use holdpoint_runtime::ports::store::{PAGE_MAX, PauseFilter, Store};
 
 use crate::crash::{Acknowledged, Scenario, World};
 
@@ -41,6 +42,7 @@ pub async fn check(
     assert_eq!(&replayed, run, "{place}: the journal tells the same run");
     check_numbers(&place, scenario, store).await;
     check_effects(&place, scenario, run, &loaded.entries, world);
+    check_audit(&place, run, &loaded.entries, store).await;
     let open = store.list_pauses(&PauseFilter::open()).await.expect("the store answers");
     assert!(open.is_empty(), "{place}: {open:?} is still in the inbox");
     assert!(store.claimable(8).await.expect("the store answers").is_empty(), "{place}: something is left to do");
@@ -56,14 +58,22 @@ async fn check_numbers(place: &str, scenario: &Scenario, store: &Arc<dyn Store>)
     }
 }
 
+/// Every decision is in the audit once, in order, and the chain is whole.
+async fn check_audit(place: &str, run: &Run, entries: &[Entry], store: &Arc<dyn Store>) {
+    let records = store.audit(0, PAGE_MAX).await.expect("the store answers");
+    let mut last = None;
+    for record in &records {
+        assert!(record.follows(last), "{place}: audit record {} does not follow", record.n);
+        last = Some((record.n, record.hash));
+    }
+    let notes = records.iter().map(|record| record.note().expect("a note of ours"));
+    let told: Vec<AuditNote> = notes.filter(|note| note.run == run.id()).collect();
+    let happened = entries.iter().flat_map(Entry::timed).filter_map(|(event, at)| AuditNote::of(run, event, at));
+    assert_eq!(told, happened.collect::<Vec<_>>(), "{place}: the audit tells what the journal tells");
+}
+
 /// Every call took effect as often as the journal says it may have, with the arguments that were approved.
-fn check_effects(
-    place: &str,
-    scenario: &Scenario,
-    run: &Run,
-    entries: &[holdpoint_core::record::Entry],
-    world: &World,
-) {
+fn check_effects(place: &str, scenario: &Scenario, run: &Run, entries: &[Entry], world: &World) {
     let events = || entries.iter().flat_map(|entry| entry.events.iter());
     for event in events() {
         let RunEvent::CallAnswered(answered) = event else { continue };

@@ -5,13 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdpoint_core::audit::AuditRecord;
 use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RunRow, Store, StoreFault,
-    StoreFaultKind, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
+    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
 };
 
 use crate::power_loss::Cut;
@@ -158,6 +159,31 @@ impl Store for CutStore {
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         self.alive()?;
         self.inner.session_rules(session).await
+    }
+
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault> {
+        self.alive()?;
+        self.inner.session(session).await
+    }
+
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault> {
+        self.alive()?;
+        self.inner.list_sessions(filter).await
+    }
+
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        self.alive()?;
+        self.inner.list_runs(filter).await
+    }
+
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault> {
+        self.alive()?;
+        self.inner.list_rules(filter).await
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
+        self.alive()?;
+        self.inner.audit(after, limit).await
     }
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {

@@ -96,6 +96,7 @@ async fn step(runtime: &Runtime, scenario: &Scenario, run: RunId, world: &World)
                 turns_max: Some(10),
                 by: ActorId::local(),
                 options: DriveOptions { commit_first: scenario.commit_first, ..DriveOptions::default() },
+                only_owner: false,
                 run: Some(run),
             };
             runtime.start_run(start).await

@@ -97,7 +97,7 @@ impl RunState {
 
     pub(crate) fn read(agent: &Agent, json: &str, key: Option<&StateKey>) -> Result<Self, Refusal> {
         if json.len() > BYTES_MAX {
-            return Err(Refusal::OverLimit { what: "a state's bytes", limit: BYTES_MAX, found: json.len() });
+            return Err(Refusal::OverLimit { what: "bytes in a state document", limit: BYTES_MAX, found: json.len() });
         }
         let mark: Mark = serde_json::from_str(json).map_err(|error| Refusal::NotAState(error.to_string()))?;
         if mark.kind.as_deref() != Some(KIND) {

@@ -198,12 +198,9 @@ impl RunState {
             self.check_edit(id, arguments)?;
         }
         let input = DecisionInput {
-            pause: id,
-            decision,
-            by: self.by.clone(),
-            via: None,
             seen: pause.seen(),
             rule: always.map(Always::into_rule),
+            ..DecisionInput::new(id, decision, self.by.clone())
         };
         self.advance(Input::Decision(input))?;
         self.run.pause(id)

@@ -4,17 +4,26 @@
 //! that race is an answer, not a fault. The store knows events as bytes in order; what they mean is worked out by the
 //! runtime, which hands every store the same rows to index.
 
+mod fault;
+mod rows;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use holdpoint_core::audit::{AuditNote, AuditRecord};
 use holdpoint_core::event::RunEvent;
-use holdpoint_core::ids::{AgentId, PauseId, RuleId, RunId, SessionId, ToolName};
+use holdpoint_core::ids::{ActorId, AgentId, PauseId, RuleId, RunId, SessionId};
 use holdpoint_core::json::Digest;
-use holdpoint_core::pause::PauseKind;
 use holdpoint_core::policy::StandingRule;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
+
+pub use fault::{AppendError, StoreFault, StoreFaultKind};
+pub use rows::{
+    PAGE_MAX, PauseCursor, PauseFilter, PauseRow, PauseStatus, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary,
+    SessionFilter, SessionRow, StoredRule,
+};
 
 /// Where runs are kept.
 #[async_trait]
@@ -99,6 +108,36 @@ pub trait Store: Send + Sync + 'static {
     /// The store is out of order.
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault>;
 
+    /// A session, if it has been used.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault>;
+
+    /// A page of sessions, the one that began last first.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault>;
+
+    /// A page of runs, in the order of their ids from the last one on: those that began last come first.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault>;
+
+    /// A page of the rules that stand beyond the run in which they were made, in the order of their ids.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault>;
+
+    /// The audit records after a number (0 for the first), in order.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault>;
+
     /// The definition of an agent, by its digest.
     ///
     /// # Errors
@@ -135,12 +174,24 @@ pub struct Append {
     pub rules: Vec<RuleChange>,
     /// Definitions that the events refer to; those already there are left as they are.
     pub definitions: Vec<(Digest, Arc<[u8]>)>,
+    /// What is written down for those who look later; each becomes the next record of the store's chain.
+    pub audit: Vec<AuditNote>,
+    /// Whether a run that begins is refused where its session is somebody else's.
+    pub only_owner: bool,
 }
 
 impl Append {
     /// Whether the append opens pauses, which then share a number of the session.
     pub fn opens_pauses(&self) -> bool {
         self.events.iter().any(|event| matches!(event, RunEvent::PauseOpened(_)))
+    }
+
+    /// Who begins the run, where the append does: whoever begins a session's first run owns the session.
+    pub fn starter(&self) -> Option<&ActorId> {
+        self.events.iter().find_map(|event| match event {
+            RunEvent::RunStarted(started) => Some(&started.by),
+            _ => None,
+        })
     }
 }
 
@@ -220,114 +271,6 @@ pub struct LoadedRun {
     pub lease: Option<Lease>,
 }
 
-/// One row of a session's list of runs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunRow {
-    /// The run.
-    pub run: RunId,
-    /// The agent it began with.
-    pub agent: AgentId,
-    /// How it stands.
-    pub status: RunStatus,
-}
-
-/// One row of the inbox.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PauseRow {
-    /// The pause.
-    pub id: PauseId,
-    /// What is asked.
-    pub kind: PauseKind,
-    /// How it stands.
-    pub status: PauseStatus,
-    /// The conversation.
-    pub session: SessionId,
-    /// The agent that asks.
-    pub agent: AgentId,
-    /// The tool, unless the model's own words are the question.
-    pub tool: Option<ToolName>,
-    /// Since when.
-    pub opened_at: Timestamp,
-    /// Until when.
-    pub expires_at: Option<Timestamp>,
-    /// The session's number that pauses opened together share; set by the store.
-    pub group: u64,
-}
-
-/// How a pause stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum PauseStatus {
-    /// It waits.
-    Open,
-    /// Somebody answered.
-    Decided,
-    /// Nobody did in time.
-    Expired,
-    /// The question no longer arises.
-    Withdrawn,
-}
-
-/// Which pauses are listed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PauseFilter {
-    /// Only these; `None` for all.
-    pub status: Option<PauseStatus>,
-    /// Only of this session.
-    pub session: Option<SessionId>,
-    /// Only of this agent.
-    pub agent: Option<AgentId>,
-    /// Only of this tool.
-    pub tool: Option<ToolName>,
-    /// Only those that come after this one.
-    pub after: Option<PauseCursor>,
-    /// At most so many.
-    pub limit: usize,
-}
-
-/// A place in the list of pauses, which is in the order of opening.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PauseCursor {
-    /// When the pause before the place opened.
-    pub opened_at: Timestamp,
-    /// The pause before the place.
-    pub id: PauseId,
-}
-
-impl PauseFilter {
-    /// The most pauses that a page may have.
-    pub const LIMIT_MAX: usize = 1_000;
-
-    /// The first hundred open pauses.
-    pub fn open() -> Self {
-        Self { status: Some(PauseStatus::Open), session: None, agent: None, tool: None, after: None, limit: 100 }
-    }
-
-    /// Whether a row is listed, its place in the order aside.
-    pub fn admits(&self, row: &PauseRow) -> bool {
-        self.status.is_none_or(|status| status == row.status)
-            && self.session.as_ref().is_none_or(|session| *session == row.session)
-            && self.agent.as_ref().is_none_or(|agent| *agent == row.agent)
-            && self.tool.as_ref().is_none_or(|tool| row.tool.as_ref() == Some(tool))
-            && self.after.is_none_or(|after| row.cursor() > after)
-    }
-}
-
-impl PauseRow {
-    /// The row's place in the list.
-    pub fn cursor(&self) -> PauseCursor {
-        PauseCursor { opened_at: self.opened_at, id: self.id }
-    }
-}
-
-/// A rule that outlives its run, and how often it was used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredRule {
-    /// The rule.
-    pub rule: StandingRule,
-    /// Its uses in all runs.
-    pub uses: u32,
-}
-
 /// What an append does to rules that outlive their run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RuleChange {
@@ -350,117 +293,4 @@ pub struct Durability {
     pub is_shared: bool,
     /// The settings that the promise rests on.
     pub settings: String,
-}
-
-/// Why an append was not written.
-#[derive(Debug, thiserror::Error)]
-pub enum AppendError {
-    /// Somebody else wrote first.
-    #[error("run {run} stands at revision {revision}, not at the one expected")]
-    Conflict {
-        /// The run.
-        run: RunId,
-        /// Where it stands.
-        revision: u64,
-    },
-    /// Somebody else moves the run.
-    #[error("run {run} is moved by {owner} until {until}")]
-    Leased {
-        /// The run.
-        run: RunId,
-        /// Who moves it.
-        owner: String,
-        /// Until when.
-        until: Timestamp,
-    },
-    /// The writer's lease was lost: somebody else may have gone on since.
-    #[error("the lease of run {run} was lost")]
-    Fenced {
-        /// The run.
-        run: RunId,
-    },
-    /// The agent already has a run under way in the session.
-    #[error("run {run} is under way in the session")]
-    SessionBusy {
-        /// The run under way.
-        run: RunId,
-    },
-    /// A rule that the append uses is spent or was taken back.
-    #[error("rule {0} no longer stands")]
-    RuleSpent(RuleId),
-    /// There is no such run.
-    #[error("run {0} is not known")]
-    NoRun(RunId),
-    /// The store is out of order.
-    #[error(transparent)]
-    Fault(#[from] StoreFault),
-}
-
-/// A store that is out of order. Nothing was acknowledged; a retry may help.
-#[derive(Debug, thiserror::Error)]
-#[error("the store could not {doing}: {kind}")]
-pub struct StoreFault {
-    /// What it was about to do.
-    pub doing: &'static str,
-    /// What kind of disorder.
-    pub kind: StoreFaultKind,
-    /// The cause.
-    #[source]
-    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
-}
-
-/// What kind of disorder a store is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StoreFaultKind {
-    /// It cannot be reached, or was stopped.
-    Unavailable,
-    /// There is no room left.
-    Full,
-    /// What it holds cannot be read.
-    Corrupt,
-    /// What it holds was written by a newer version.
-    Newer,
-    /// Whether the append was written is not known; read before trying again.
-    Unknown,
-}
-
-impl StoreFaultKind {
-    /// A stable, documented name.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::Unavailable => "store_unavailable",
-            Self::Full => "store_full",
-            Self::Corrupt => "store_corrupt",
-            Self::Newer => "store_newer",
-            Self::Unknown => "store_unknown",
-        }
-    }
-}
-
-impl std::fmt::Display for StoreFaultKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Unavailable => "it is not available",
-            Self::Full => "there is no room left",
-            Self::Corrupt => "what it holds cannot be read",
-            Self::Newer => "it was written by a newer version of holdpoint",
-            Self::Unknown => "whether it was written is not known",
-        })
-    }
-}
-
-impl StoreFault {
-    /// A fault without a cause of its own.
-    pub fn new(doing: &'static str, kind: StoreFaultKind) -> Self {
-        Self { doing, kind, source: None }
-    }
-
-    /// A fault with its cause.
-    pub fn because(
-        doing: &'static str,
-        kind: StoreFaultKind,
-        source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-    ) -> Self {
-        Self { doing, kind, source: Some(source.into()) }
-    }
 }

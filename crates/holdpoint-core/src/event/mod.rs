@@ -2,17 +2,18 @@
 //!
 //! Their stored form is the serde form of these types, tagged from outside so that arguments keep their exact bytes.
 
+mod pause;
+
 use serde::{Deserialize, Serialize};
 
 use crate::agent::AgentBrief;
-use crate::decision::Decision;
 use crate::ids::{ActorId, CallPath, FramePath, RuleId, SessionId};
-use crate::json::{CanonicalJson, Digest};
+use crate::json::CanonicalJson;
 use crate::message::{Content, Usage};
-use crate::pause::PauseKind;
 use crate::policy::{GuardrailResult, StandingRule};
-use crate::time::Timestamp;
 use crate::tool::{Allowance, CallRecord, Outcome};
+
+pub use pause::{PauseDecided, PauseExpired, PauseOpened, PauseVoted, PauseWithdrawn};
 
 /// A committed fact of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +40,9 @@ pub enum RunEvent {
     /// A person is asked.
     #[serde(rename = "pause.opened")]
     PauseOpened(PauseOpened),
+    /// One of several who must approve did.
+    #[serde(rename = "pause.voted")]
+    PauseVoted(PauseVoted),
     /// A person, or a rule that a person made, answered.
     #[serde(rename = "pause.decided")]
     PauseDecided(PauseDecided),
@@ -91,6 +95,7 @@ impl RunEvent {
             Self::CallAllowed(_) => "call.allowed",
             Self::CallDenied(_) => "call.denied",
             Self::PauseOpened(_) => "pause.opened",
+            Self::PauseVoted(_) => "pause.voted",
             Self::PauseDecided(_) => "pause.decided",
             Self::PauseExpired(_) => "pause.expired",
             Self::PauseWithdrawn(_) => "pause.withdrawn",
@@ -193,63 +198,6 @@ pub struct CallDenied {
     /// The rule, where it was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<RuleId>,
-}
-
-/// A person is asked.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PauseOpened {
-    /// Counts the run's pauses from one.
-    pub number: u32,
-    /// What is asked.
-    pub kind: PauseKind,
-    /// The call; for a confirmation the frame.
-    pub at: CallPath,
-    /// The digest of the call's arguments that a decision binds to; absent for a confirmation.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<Digest>,
-    /// Why it is asked.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reason: Option<String>,
-    /// Until when.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<Timestamp>,
-}
-
-/// A pause was answered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PauseDecided {
-    /// The pause.
-    pub number: u32,
-    /// The answer.
-    pub decision: Decision,
-    /// Who gave it.
-    pub by: ActorId,
-    /// Through which door.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub via: Option<String>,
-    /// The rule that gave it, where it was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<RuleId>,
-}
-
-/// Nobody answered in time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PauseExpired {
-    /// The pause.
-    pub number: u32,
-}
-
-/// The question no longer arises.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct PauseWithdrawn {
-    /// The pause.
-    pub number: u32,
-    /// Why.
-    pub reason: String,
 }
 
 /// A call is about to take effect.

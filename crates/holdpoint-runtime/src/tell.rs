@@ -1,0 +1,38 @@
+//! What was committed is told: to those who watch the session or the pauses, and to the observer.
+
+use std::panic::AssertUnwindSafe;
+
+use holdpoint_core::record::Entry;
+use holdpoint_core::run::Run;
+
+use crate::hub::Live;
+use crate::ports::observer::{Committed, Observer, PauseChange};
+use crate::runtime::Runtime;
+
+impl Runtime {
+    /// Tells what was committed; `run` is the run right after it.
+    pub(crate) fn tell_committed(&self, run: &Run, entry: Entry) {
+        let Some(session) = run.session() else { return };
+        let (id, at) = (run.id(), entry.at);
+        if self.hub().has_pause_listeners() || self.observes() {
+            for change in entry.events.iter().filter_map(|event| PauseChange::of(run, event, at)) {
+                self.observe(|observer| observer.pause_changed(&change));
+                self.hub().tell_pause(change);
+            }
+        }
+        self.observe(|observer| observer.committed(&Committed { session, run: id, at, events: &entry.events }));
+        self.hub().tell(session, || Live::Committed { run: id, entry });
+    }
+
+    /// Tells the observer, if there is one. Its panics are its own.
+    pub(crate) fn observe(&self, tell: impl FnOnce(&dyn Observer)) {
+        let Some(observer) = self.observer() else { return };
+        if std::panic::catch_unwind(AssertUnwindSafe(|| tell(&**observer))).is_err() {
+            tracing::warn!("the observer panicked");
+        }
+    }
+
+    fn observes(&self) -> bool {
+        self.observer().is_some()
+    }
+}

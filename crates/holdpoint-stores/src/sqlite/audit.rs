@@ -1,0 +1,58 @@
+//! The chain of audit records: written with the append that they tell of, never changed.
+
+use holdpoint_core::audit::AuditRecord;
+use holdpoint_core::json::{CanonicalJson, Digest};
+use holdpoint_runtime::ports::store::{Append, PAGE_MAX, StoreFault};
+use rusqlite::{Connection, OptionalExtension};
+
+use super::book::Book;
+use super::columns::Column;
+use super::fault;
+
+/// The notes of an append as they are hashed.
+///
+/// # Errors
+/// A note cannot be written, which none of this program's is.
+pub(super) fn bodies(append: &Append) -> Result<Vec<CanonicalJson>, StoreFault> {
+    let unwritable = |problem| fault::unwritable(append.run, problem);
+    append.audit.iter().map(|note| note.body().map_err(unwritable)).collect()
+}
+
+/// Adds records to the chain.
+pub(super) fn write(book: &mut Book, bodies: &[CanonicalJson]) -> rusqlite::Result<()> {
+    for body in bodies {
+        let record = AuditRecord::following(last(book)?, body);
+        book.connection.prepare_cached("INSERT INTO audit (n, body, hash) VALUES (?1, ?2, ?3)")?.execute((
+            Column(record.n),
+            &record.body,
+            Column(record.hash),
+        ))?;
+        book.memory.keep_audited(record.n, record.hash);
+    }
+    Ok(())
+}
+
+/// The number and hash of the last record.
+fn last(book: &Book) -> rusqlite::Result<Option<(u64, Digest)>> {
+    if let Some(last) = book.memory.audited() {
+        return Ok(Some(last));
+    }
+    book.connection
+        .prepare_cached("SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1")?
+        .query_row([], |row| {
+            let (Column(n), Column(hash)) = (row.get(0)?, row.get(1)?);
+            Ok((n, hash))
+        })
+        .optional()
+}
+
+/// The records after a number, in order.
+pub(super) fn page(connection: &Connection, after: u64, limit: usize) -> rusqlite::Result<Vec<AuditRecord>> {
+    connection
+        .prepare_cached("SELECT n, body, hash FROM audit WHERE n > ?1 ORDER BY n LIMIT ?2")?
+        .query_map((Column(after), Column(limit.min(PAGE_MAX))), |row| {
+            let (Column(n), Column(hash)) = (row.get(0)?, row.get(2)?);
+            Ok(AuditRecord { n, body: row.get(1)?, hash })
+        })?
+        .collect()
+}
