@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdpoint_core::ids::ToolName;
 use holdpoint_core::message::{Content, Item};
 use holdpoint_runtime::ports::model::ModelRequest;
 
@@ -12,13 +13,21 @@ pub fn last_said(request: &ModelRequest) -> String {
 
 /// What the tools of the last turn gave back: tool and text, in the model's order.
 pub fn last_results(request: &ModelRequest) -> Vec<(String, String)> {
+    last_turn(request).map(|(tool, output, _)| (tool.to_string(), output.to_text())).collect()
+}
+
+/// Whether a call of the last turn was turned down, failed, or was never run.
+pub(super) fn has_error(request: &ModelRequest) -> bool {
+    last_turn(request).any(|(_, _, is_error)| is_error)
+}
+
+fn last_turn(request: &ModelRequest) -> impl Iterator<Item = (&ToolName, &Content, bool)> {
     let is_reply = |item: &Arc<Item>| matches!(**item, Item::Assistant { .. });
     let after = request.items.iter().rposition(is_reply).map_or(0, |reply| reply + 1);
-    let results = request.items[after..].iter().filter_map(|item| match &**item {
-        Item::ToolResult { tool, output, .. } => Some((tool.to_string(), output.to_text())),
+    request.items[after..].iter().filter_map(|item| match &**item {
+        Item::ToolResult { tool, output, is_error, .. } => Some((tool, output, *is_error)),
         _ => None,
-    });
-    results.collect()
+    })
 }
 
 /// How many model calls the frame has behind it.

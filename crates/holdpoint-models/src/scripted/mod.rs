@@ -1,12 +1,17 @@
 //! A model that replies from a script: deterministic, offline, for tests, examples and demo agents.
 //!
+//! Scripts are written in Rust, or in JSON for operators: [`ScriptedModel::from_json`] says how.
+//!
 //! It remembers nothing that a reply depends on. Which reply is next is read from the request, so a fresh process that
 //! goes on with a run gets the reply that the old one would have got. The one exception is
 //! [`Reply::after_faults`], which counts within a process.
 
+mod file;
 mod look;
 mod reply;
 
+#[cfg(test)]
+mod file_tests;
 #[cfg(test)]
 mod tests;
 
@@ -18,6 +23,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use holdpoint_runtime::ports::model::{Delta, DeltaSink, Model, ModelFault, ModelReply, ModelRequest};
 
+pub use file::BadScript;
 pub use look::{last_results, last_said};
 pub use reply::Reply;
 
@@ -42,7 +48,7 @@ pub struct ScriptedModel {
     name: String,
     scripts: Vec<(Match, Script)>,
     fallback: Script,
-    chunk_chars_max: usize,
+    pieces: Pieces,
     pace: Option<Duration>,
     seen: Arc<Mutex<Seen>>,
 }
@@ -57,7 +63,15 @@ enum Match {
 #[derive(Clone)]
 enum Script {
     List(Arc<[Reply]>),
+    Steps(Arc<file::Steps>),
     By(Arc<dyn Fn(&ModelRequest) -> Reply + Send + Sync>),
+}
+
+/// In which pieces words are told.
+#[derive(Debug, Clone, Copy)]
+enum Pieces {
+    Chars(usize),
+    Words,
 }
 
 /// What was asked so far, for tests.
@@ -88,7 +102,7 @@ impl ScriptedModel {
             name: "scripted".to_owned(),
             scripts: Vec::new(),
             fallback,
-            chunk_chars_max: 12,
+            pieces: Pieces::Chars(12),
             pace: None,
             seen: Arc::default(),
         }
@@ -132,7 +146,14 @@ impl ScriptedModel {
     /// How many characters a delta carries at most; 12 unless said otherwise.
     #[must_use]
     pub fn chunk_chars_max(mut self, chars: usize) -> Self {
-        self.chunk_chars_max = chars.max(1);
+        self.pieces = Pieces::Chars(chars.max(1));
+        self
+    }
+
+    /// Tells words one by one, each with the space before it, as real models do.
+    #[must_use]
+    pub fn by_words(mut self) -> Self {
+        self.pieces = Pieces::Words;
         self
     }
 
@@ -169,13 +190,18 @@ impl ScriptedModel {
     }
 
     fn choose(&self, request: &ModelRequest) -> Result<Reply, ModelFault> {
-        let (list, index) = match self.script(request) {
-            (Script::By(script), _) => return Ok(script(request)),
-            (Script::List(list), true) => (list, look::replies_of_agent(request)),
-            (Script::List(list), false) => (list, look::replies_of_frame(request)),
+        let (script, is_own) = self.script(request);
+        let index = if is_own { look::replies_of_agent(request) } else { look::replies_of_frame(request) };
+        let (reply, count) = match script {
+            Script::By(script) => return Ok(script(request)),
+            Script::List(list) => (list.get(index).cloned(), list.len()),
+            Script::Steps(steps) => match steps.at(index) {
+                Some(step) => return step.choose(request).map_err(|problem| self.fault(problem)),
+                None => (None, steps.len()),
+            },
         };
-        list.get(index).cloned().ok_or_else(|| {
-            let (agent, count) = (&request.agent, list.len());
+        reply.ok_or_else(|| {
+            let agent = &request.agent;
             self.fault(format!("the script for agent {agent} has {count} replies, and number {} is asked", index + 1))
         })
     }
@@ -207,14 +233,14 @@ impl ScriptedModel {
     }
 
     async fn tell(&self, reply: &ModelReply, thinking: Option<&str>, deltas: &DeltaSink) {
-        for text in thinking.into_iter().flat_map(|text| chunks(text, self.chunk_chars_max)) {
+        for text in thinking.into_iter().flat_map(|text| self.pieces.of(text)) {
             self.tell_one(Delta::Thinking(text), deltas).await;
         }
-        for text in reply.text.iter().flat_map(|text| chunks(text, self.chunk_chars_max)) {
+        for text in reply.text.iter().flat_map(|text| self.pieces.of(text)) {
             self.tell_one(Delta::Text(text), deltas).await;
         }
         for call in &reply.calls {
-            for text in chunks(&call.arguments, self.chunk_chars_max) {
+            for text in self.pieces.of(&call.arguments) {
                 let (id, tool) = (call.id.clone(), call.tool.clone());
                 self.tell_one(Delta::Arguments { id, tool, text }, deltas).await;
             }
@@ -270,7 +296,31 @@ fn is_reached_as(name: &str, id: &str) -> bool {
     tool == name || tool.strip_prefix("transfer_to_").is_some_and(|to| to.chars().eq(name.chars().map(plain)))
 }
 
-fn chunks(text: &str, chars_max: usize) -> Vec<String> {
-    let chars: Vec<char> = text.chars().collect();
-    chars.chunks(chars_max).map(|chunk| chunk.iter().collect()).collect()
+impl Pieces {
+    fn of(self, text: &str) -> Vec<String> {
+        match self {
+            Self::Chars(chars_max) => {
+                let chars: Vec<char> = text.chars().collect();
+                chars.chunks(chars_max).map(|chunk| chunk.iter().collect()).collect()
+            }
+            Self::Words => words(text),
+        }
+    }
+}
+
+/// Words with the white space before them.
+fn words(text: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut was_space = true;
+    for c in text.chars() {
+        if c.is_whitespace() && !was_space {
+            words.push(String::new());
+        }
+        was_space = c.is_whitespace();
+        if let Some(last) = words.last_mut() {
+            last.push(c);
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }

@@ -123,6 +123,23 @@ impl Reply {
         self
     }
 
+    /// The same reply with each of these placeholders filled in, also within the texts of arguments.
+    pub(super) fn filled(mut self, placeholders: &[(&str, String)]) -> Self {
+        let quoted = |value: &str| {
+            // Within JSON a placeholder stands in a string: what fills it must not end that string.
+            let quoted = Value::from(value).to_string();
+            quoted[1..quoted.len() - 1].to_owned()
+        };
+        let in_json: Vec<(&str, String)> = placeholders.iter().map(|(name, value)| (*name, quoted(value))).collect();
+        for text in self.text.iter_mut().chain(self.thinking.iter_mut()) {
+            *text = filled(text, placeholders);
+        }
+        for call in &mut self.calls {
+            call.arguments = filled(&call.arguments, &in_json);
+        }
+        self
+    }
+
     pub(super) fn into_model_reply(self, request: &ModelRequest) -> ModelReply {
         let calls = (0u32..).zip(self.calls).map(|(index, call)| ProposedCall {
             id: call.id.unwrap_or_else(|| place_id(request, index)),
@@ -150,4 +167,19 @@ impl From<ModelReply> for Reply {
 fn place_id(request: &ModelRequest, index: u32) -> String {
     let path = request.frame.call(request.turn, index);
     format!("call_{}", path.to_string().replace(['.', '/'], "_"))
+}
+
+/// The text with its placeholders filled in, once: a placeholder that somebody typed stays what it is.
+fn filled(text: &str, placeholders: &[(&str, String)]) -> String {
+    let mut done = String::with_capacity(text.len());
+    let mut rest = text;
+    loop {
+        let found = placeholders.iter().filter_map(|(name, value)| rest.find(name).map(|at| (at, *name, value)));
+        let Some((at, name, value)) = found.min_by_key(|(at, ..)| *at) else { break };
+        done.push_str(&rest[..at]);
+        done.push_str(value);
+        rest = &rest[at + name.len()..];
+    }
+    done.push_str(rest);
+    done
 }
