@@ -1,0 +1,99 @@
+//! Problems as people read them, with the lines of the file they are about.
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use holdpoint_core::text::{is_plain, visible};
+
+use super::{Diagnostic, Severity};
+use crate::source::{Source, Span};
+
+/// The longest line of a file that is shown, in bytes.
+const LINE_BYTES_MAX: usize = 16 * 1024;
+
+/// Whether text is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Plain text.
+    Plain,
+    /// Colours for a terminal.
+    Coloured,
+}
+
+/// All problems one after the other, and a closing line that counts them. Empty where there are none.
+pub fn render_all(problems: &[Diagnostic], style: Style) -> String {
+    let mut text: String = problems.iter().map(|problem| problem.render(style) + "\n\n").collect();
+    let errors = problems.iter().filter(|problem| problem.is_error()).count();
+    let counts = [(errors, "error"), (problems.len() - errors, "warning")];
+    let counts: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}{}", if count == 1 { "" } else { "s" }))
+        .collect();
+    if !counts.is_empty() {
+        text.push_str(&counts.join(", "));
+        text.push('\n');
+    }
+    text
+}
+
+pub(super) fn render(problem: &Diagnostic, style: Style) -> String {
+    let level = match problem.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+    };
+    let title = level.primary_title(problem.message.as_str()).id(problem.code.name());
+    let file = visible(&problem.file);
+    let shown = problem.place.as_ref().and_then(|(source, span)| Shown::new(source, *span));
+    let origin = Origin::path(file.as_str());
+    let mut group: Group<'_> = match &shown {
+        Some(shown) => title.element(
+            Snippet::source(shown.text.as_str())
+                .path(file.as_str())
+                .line_start(problem.line)
+                .annotation(AnnotationKind::Primary.span(shown.mark.start..shown.mark.end)),
+        ),
+        None if problem.line > 0 => title.element(origin.line(problem.line).char_column(problem.column)),
+        None => title.element(origin),
+    };
+    if let Some(hint) = &problem.hint {
+        group = group.element(Level::HELP.with_name("hint").message(hint.as_str()));
+    }
+    let renderer = match style {
+        Style::Plain => Renderer::plain(),
+        Style::Coloured => Renderer::styled(),
+    };
+    renderer.render(&[group]).to_string()
+}
+
+/// The line that a problem starts in, and the part of it that is marked. The renderer cuts it to what a terminal shows.
+struct Shown {
+    text: String,
+    mark: Span,
+}
+
+impl Shown {
+    /// `None` for a line that is too long to be of help.
+    fn new(source: &Source, span: Span) -> Option<Self> {
+        let line = source.line_of(span.start);
+        if line.end - line.start > LINE_BYTES_MAX {
+            return None;
+        }
+        let start = boundary(source.text(), span.start.clamp(line.start, line.end));
+        let end = boundary(source.text(), span.end.clamp(start, line.end));
+        let part = |start: usize, end: usize| -> String {
+            // One character stands for one, so that the mark stays in its place.
+            let show = |c: char| if is_plain(c) { c } else { char::REPLACEMENT_CHARACTER };
+            source.text().get(start..end).unwrap_or_default().replace('\t', " ").chars().map(show).collect()
+        };
+        let (before, marked, after) = (part(line.start, start), part(start, end), part(end, line.end));
+        let mark = Span { start: before.len(), end: before.len() + marked.len() };
+        Some(Self { text: before + &marked + &after, mark })
+    }
+}
+
+fn boundary(text: &str, mut offset: usize) -> usize {
+    offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    offset
+}
