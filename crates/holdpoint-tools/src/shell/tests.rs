@@ -143,8 +143,8 @@ mod local {
     use tempfile::TempDir;
 
     use super::*;
+    use crate::process::PASSED;
     use crate::shell::LocalShell;
-    use crate::shell::local::PASSED;
 
     const SOON: Duration = Duration::from_secs(30);
 
@@ -220,6 +220,18 @@ mod local {
         assert!(seen.contains(&("ONLY_HERE", "this one")), "{seen:?}");
         assert!(seen.contains(&(let_in, std::env::var(let_in).unwrap().as_str())), "{seen:?}");
         assert!(kept_out.iter().all(|name| !seen.iter().any(|(seen, _)| seen == name)), "{seen:?}");
+    }
+
+    #[tokio::test]
+    async fn a_secret_that_a_command_prints_does_not_reach_the_model() {
+        let folder = TempDir::new().unwrap();
+        let shell = LocalShell::new(folder.path()).unwrap().env("API_KEY", "sk-0123456789").env("MODE", "production");
+        let shell = shell.env("OTHER", "also-a-secret").keep_secret(&"also-a-secret".to_owned().into());
+        let shown = format!("{shell:?}");
+        assert!(shown.contains("API_KEY") && !shown.contains("sk-01"), "{shown}");
+        let call = json!({"command": "echo $API_KEY $MODE; echo $OTHER >&2"});
+        let told = run_in(shell, call).await.unwrap();
+        assert_eq!(told["output"][0], exit("[redacted] production\n", "[redacted]\n", 0));
     }
 
     #[tokio::test]
