@@ -1,0 +1,35 @@
+//! The `holdpoint` binary: reads the command line, does what it says, and ends with a number that scripts can read.
+
+// First: the others print with its macro.
+#[macro_use]
+mod render;
+
+mod args;
+mod asked;
+mod commands;
+mod exit;
+mod prompt;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::Cli;
+use exit::Exit;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    // Both of TLS's providers may be in the program through others' choices; this one is meant.
+    if rustls::crypto::aws_lc_rs::default_provider().install_default().is_err() {
+        eprintln!("error: a TLS provider was installed before the program's own");
+        return Exit::Failed.into();
+    }
+    match commands::run(cli) {
+        Ok(exit) => exit.into(),
+        Err(error) => {
+            eprintln!("{} {}", console::style("error:").for_stderr().red().bold(), render::chain(&error));
+            Exit::Failed.into()
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! The program as it is used: real processes, real files, real sockets, and a real terminal for what asks a person.
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+mod check;
+mod files;
+mod guides;
+mod remote;
+mod serve;
+mod terminal;
+mod world;

@@ -1,0 +1,4 @@
+//! Wire protocols. Each is a folder of translation (`wire`, `from_wire`, `to_wire`, handlers) and nothing else.
+
+pub mod native;
+pub mod superagent;

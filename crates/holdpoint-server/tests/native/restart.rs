@@ -1,0 +1,82 @@
+//! What was acknowledged is there after a restart, in good order or not, and goes on.
+
+use holdpoint_core::decision::{Decision, DecisionInput};
+use holdpoint_core::ids::ActorId;
+use serde_json::json;
+
+use crate::world::{World, first_pause, text};
+
+#[tokio::test]
+async fn a_pause_waits_through_a_restart_and_its_run_goes_on_after_a_decision() {
+    let mut world = World::solo().await;
+    let run = world.start("mailer", "ana").await;
+    let pause = first_pause(&run);
+    world.restart().await;
+    let waiting = world.get(&format!("/api/v1/pauses/{pause}")).await.expect(200);
+    assert_eq!(waiting, run["pauses"][0]);
+    let decided = world.decide(&pause, json!({"decision": "approve"})).await.expect(200);
+    assert_eq!(decided["run"]["output"], "outcome: sent");
+    assert_eq!(world.effects.sent().len(), 1);
+}
+
+#[tokio::test]
+async fn a_decision_that_was_acknowledged_survives_the_death_of_the_server() {
+    let mut world = World::solo().await;
+    let run = world.start("mailer", "ana and ben").await;
+    let second = text(&run["pauses"][1], "id").to_owned();
+    let path = format!("/api/v1/pauses/{}/decide", first_pause(&run));
+    world.post(&path, json!({"decision": "deny", "message": "no"})).await.expect(200);
+    world.kill_and_start().await;
+    let read = world.get(&format!("/api/v1/runs/{}", text(&run, "run_id"))).await.expect(200);
+    assert_eq!((&read["status"], read["pauses"].as_array().unwrap().len()), (&json!("paused"), 1));
+    world.post(&path, json!({"decision": "approve"})).await.refuses(409, "already_decided");
+    let decided = world.decide(&second, json!({"decision": "approve"})).await.expect(200);
+    assert_eq!(decided["run"]["status"], "done");
+    assert_eq!(world.effects.sent(), [r#"{"to":"ben"}"#]);
+}
+
+#[tokio::test]
+async fn a_stop_lets_a_run_come_to_its_stop_point() {
+    let mut world = World::solo().await;
+    let run = world.start("doubter", "ana").await;
+    let path = format!("/api/v1/pauses/{}/decide", first_pause(&run));
+    world.post(&path, json!({"decision": "approve"})).await.expect(200);
+    while world.effects.sent().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    world.effects.open_gate();
+    world.restart().await;
+    let read = world.get(&format!("/api/v1/runs/{}", text(&run, "run_id"))).await.expect(200);
+    assert_eq!((&read["status"], &read["output"]), (&json!("done"), &json!("outcome: sent")));
+    assert_eq!(world.effects.sent().len(), 1);
+}
+
+#[tokio::test]
+async fn idempotency_keys_hold_across_a_restart() {
+    let mut world = World::solo().await;
+    let send = async |world: &World| {
+        let request = world.request("POST", "/api/v1/runs?wait=30").header("idempotency-key", "k-1");
+        crate::world::Answer::to(request.json(&json!({"agent_id": "mailer", "input": "ana"}))).await
+    };
+    let first = send(&world).await.expect(201);
+    world.restart().await;
+    assert_eq!(send(&world).await.expect(200), first);
+}
+
+#[tokio::test]
+async fn a_run_that_takes_its_time_holds_up_no_other_that_the_worker_finds() {
+    let world = World::solo().await;
+    // Decided behind the server's back, so that only the worker can go on with them.
+    let decide = async |pause: String| {
+        let input = DecisionInput::new(pause.parse().unwrap(), Decision::Approve, ActorId::local());
+        world.running().app().runtime().decide_pause(input).await.unwrap();
+    };
+    decide(first_pause(&world.start("doubter", "ana").await)).await;
+    while world.effects.sent().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let quick = world.start("mailer", "ben").await;
+    decide(first_pause(&quick)).await;
+    let done = world.get(&format!("/api/v1/runs/{}?wait=30", text(&quick, "run_id"))).await.expect(200);
+    assert_eq!(done["output"], "outcome: sent");
+}
