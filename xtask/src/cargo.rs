@@ -55,6 +55,14 @@ impl Cargo {
         Ok(())
     }
 
+    /// Runs it to its end and gives what it printed. Any status but success is an error that names the command.
+    pub(crate) fn output(&self) -> Result<String> {
+        println!("    $ {self}");
+        let output = self.command().stderr(Stdio::inherit()).output().with_context(|| format!("starting `{self}`"))?;
+        ensure!(output.status.success(), "`{self}` ended with {}", output.status);
+        String::from_utf8(output.stdout).with_context(|| format!("reading what `{self}` printed"))
+    }
+
     fn command(&self) -> Command {
         let mut command = Command::new(program());
         command.args(&self.arguments).envs(self.environment.iter().map(|(name, value)| (name, value)));

@@ -4,6 +4,7 @@
 mod cargo;
 mod commands;
 mod features;
+mod licences;
 mod links;
 mod root;
 mod stage;

@@ -9,26 +9,17 @@ use crate::cargo::Cargo;
 /// One named piece of work.
 pub(crate) struct Stage {
     name: &'static str,
-    work: Box<dyn FnOnce() -> Result<Outcome>>,
-}
-
-/// How a stage ended, when it did not fail.
-pub(crate) enum Outcome {
-    Passed,
-    Skipped { reason: &'static str },
+    work: Box<dyn FnOnce() -> Result<()>>,
 }
 
 impl Stage {
-    pub(crate) fn new(name: &'static str, work: impl FnOnce() -> Result<Outcome> + 'static) -> Self {
+    pub(crate) fn new(name: &'static str, work: impl FnOnce() -> Result<()> + 'static) -> Self {
         Self { name, work: Box::new(work) }
     }
 
     /// A stage that is one cargo command.
     pub(crate) fn cargo(name: &'static str, command: Cargo) -> Self {
-        Self::new(name, move || {
-            command.run()?;
-            Ok(Outcome::Passed)
-        })
+        Self::new(name, move || command.run())
     }
 }
 
@@ -36,34 +27,17 @@ impl Stage {
 pub(crate) fn run_in_order(title: &str, stages: Vec<Stage>) -> Result<()> {
     let total = stages.len();
     let began = Instant::now();
-    let mut skipped = Vec::new();
     for (index, stage) in stages.into_iter().enumerate() {
         println!("\n[{}/{total}] {}", index + 1, stage.name);
         let stage_began = Instant::now();
-        let outcome = (stage.work)().with_context(|| {
-            let passed = index - skipped.len();
+        (stage.work)().with_context(|| {
             let name = stage.name;
-            format!("{title} FAILED in {name} after {} ({passed} of {total} stages passed)", seconds(began.elapsed()))
+            format!("{title} FAILED in {name} after {} ({index} of {total} stages passed)", seconds(began.elapsed()))
         })?;
-        match outcome {
-            Outcome::Passed => println!("    {} passed in {}", stage.name, seconds(stage_began.elapsed())),
-            Outcome::Skipped { reason } => {
-                println!("    !!! SKIPPED {}: {reason}", stage.name);
-                skipped.push(format!("{}: {reason}", stage.name));
-            }
-        }
+        println!("    {} passed in {}", stage.name, seconds(stage_began.elapsed()));
     }
-    println!("\n{}", closing_line(title, total, &skipped, began.elapsed()));
+    println!("\nxtask: {title} passed in {} ({total} of {total} stages passed)", seconds(began.elapsed()));
     Ok(())
-}
-
-fn closing_line(title: &str, total: usize, skipped: &[String], elapsed: Duration) -> String {
-    let passed = total - skipped.len();
-    let mut line = format!("xtask: {title} passed in {} ({passed} of {total} stages passed", seconds(elapsed));
-    if !skipped.is_empty() {
-        line += &format!(", {} SKIPPED: {}", skipped.len(), skipped.join("; "));
-    }
-    line + ")"
 }
 
 fn seconds(elapsed: Duration) -> String {
@@ -89,7 +63,7 @@ mod tests {
                 if fails {
                     bail!("`cargo {name}` ended with exit status: 1");
                 }
-                Ok(Outcome::Passed)
+                Ok(())
             })
         };
         let stages = vec![stage("format", false), stage("clippy", true), stage("tests", false)];
@@ -100,15 +74,5 @@ mod tests {
         let line = format!("{error:#}");
         assert!(line.starts_with("test FAILED in clippy after "), "{line}");
         assert!(line.ends_with("(1 of 3 stages passed): `cargo clippy` ended with exit status: 1"), "{line}");
-    }
-
-    #[test]
-    fn a_skipped_stage_is_named_in_the_closing_line() {
-        let elapsed = Duration::from_millis(61_540);
-        assert_eq!(closing_line("test", 3, &[], elapsed), "xtask: test passed in 61.5 s (3 of 3 stages passed)");
-        assert_eq!(
-            closing_line("test", 3, &["licences: cargo-deny is not installed".into()], elapsed),
-            "xtask: test passed in 61.5 s (2 of 3 stages passed, 1 SKIPPED: licences: cargo-deny is not installed)"
-        );
     }
 }

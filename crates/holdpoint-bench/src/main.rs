@@ -7,6 +7,7 @@ mod bare;
 mod cold;
 mod counting;
 mod cycle;
+mod first_byte;
 mod paused;
 mod report;
 mod workload;
@@ -36,6 +37,7 @@ struct Options {
     paused_runs: usize,
     disk_runs: usize,
     cold_runs: usize,
+    first_bytes: usize,
     rounds: usize,
     json: Option<PathBuf>,
 }
@@ -47,6 +49,7 @@ impl Options {
             paused_runs: 100_000,
             disk_runs: 10_000,
             cold_runs: 20,
+            first_bytes: 200,
             rounds: 3,
             json: None,
         };
@@ -59,6 +62,7 @@ impl Options {
                         paused_runs: 5_000,
                         disk_runs: 2_000,
                         cold_runs: 5,
+                        first_bytes: 30,
                         rounds: 1,
                         json: options.json,
                     };
@@ -91,6 +95,8 @@ fn bench(options: &Options) -> Result<()> {
     report.memory(options.paused_runs, paused::memory(options.paused_runs)?);
     eprintln!("{} fresh processes", options.cold_runs);
     report.cold(cold::measure(options.cold_runs)?);
+    eprintln!("{} first tokens through the server", options.first_bytes);
+    report.first_byte(first_byte::measure(options.first_bytes)?);
     println!("{}", report.table());
     if let Some(path) = &options.json {
         std::fs::write(path, report.json()).with_context(|| format!("{} cannot be written", path.display()))?;

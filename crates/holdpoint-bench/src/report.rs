@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::cold::Cold;
 use crate::cycle::{Footprint, Measured};
+use crate::first_byte::FirstByte;
 
 /// Everything that was measured; the middle of several rounds counts.
 #[derive(Default)]
@@ -16,6 +17,7 @@ pub(crate) struct Report {
     bytes_per_run: f64,
     memory: (usize, f64),
     cold: Option<Cold>,
+    first_byte: Option<FirstByte>,
 }
 
 struct Round {
@@ -50,6 +52,10 @@ impl Report {
 
     pub(crate) fn cold(&mut self, cold: Cold) {
         self.cold = Some(cold);
+    }
+
+    pub(crate) fn first_byte(&mut self, first_byte: FirstByte) {
+        self.first_byte = Some(first_byte);
     }
 
     /// A plain table.
@@ -92,6 +98,18 @@ impl Report {
                 ),
             );
         }
+        if let Some(first) = &self.first_byte {
+            line(
+                "model's first token to client's first byte",
+                format!(
+                    "p50 {:.2} ms   p99 {:.2} ms   (asking the model itself: p50 {:.2} ms   p99 {:.2} ms)",
+                    quantile(&first.served_ms, 0.5),
+                    quantile(&first.served_ms, 0.99),
+                    quantile(&first.direct_ms, 0.5),
+                    quantile(&first.direct_ms, 0.99)
+                ),
+            );
+        }
         text
     }
 
@@ -117,6 +135,8 @@ impl Report {
             })
             .collect();
         let cold = self.cold.as_ref().map(|cold| json!({"finish_ms": cold.finish_ms, "nothing_ms": cold.nothing_ms}));
+        let first_byte = self.first_byte.as_ref();
+        let first_byte = first_byte.map(|first| json!({"served_ms": first.served_ms, "direct_ms": first.direct_ms}));
         let all = json!({
             "commit_bytes": self.commits,
             "cycles": cycles,
@@ -124,6 +144,7 @@ impl Report {
             "paused_runs": self.memory.0,
             "memory_over_empty_mib": self.memory.1,
             "cold": cold,
+            "first_byte": first_byte,
         });
         format!("{all:#}\n")
     }

@@ -7,7 +7,7 @@ The project's own commands.
 
 cargo xtask test [--quick]
     Everything that must pass before a merge, in order, up to the first failure: format, clippy, tests, doctests,
-    examples, docs, features, licences, links. --quick stops after the tests.
+    examples, docs, features, dependencies, links. --quick stops after the tests.
 
 cargo xtask walk [--seeds N] [--from SEED]
     The long random walks through the core: N seeds (100000 unless told), from SEED on. A failing walk prints its
@@ -16,13 +16,17 @@ cargo xtask walk [--seeds N] [--from SEED]
 cargo xtask crash
     The long crash matrix: every scenario cut at every write of every store, with real kills.
 
+cargo xtask api [--examples N] [--seed SEED]
+    Schemathesis over the /openapi.json of a real server: N examples (100 unless told) for each operation. It is
+    installed with pip into the build folder when it is missing; python3-venv must be there.
+
 cargo xtask bench [--quick] [--json FILE]
     The benchmarks, in release; arguments go to holdpoint-bench as they are.
 
 cargo xtask help
     This text.
 
-cargo-nextest runs the tests when it is installed, cargo test otherwise. Licences need cargo-deny.";
+cargo-nextest runs the tests when it is installed, cargo test otherwise.";
 
 pub(super) fn run() -> Result<()> {
     println!("{TEXT}");

@@ -1,5 +1,6 @@
 //! What can be asked for: one file per command.
 
+mod api;
 mod bench;
 mod crash;
 mod help;
@@ -17,6 +18,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "test" => test::run(rest),
         "walk" => walk::run(rest),
         "crash" => crash::run(rest),
+        "api" => api::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => help::run(),
         other => bail!("`{other}` is not a command; `cargo xtask help` lists them"),

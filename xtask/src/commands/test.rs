@@ -6,8 +6,8 @@ use anyhow::{Context, Result, bail};
 
 use super::unknown_argument;
 use crate::cargo::{Cargo, has_subcommand};
-use crate::stage::{Outcome, Stage, run_in_order};
-use crate::{features, links, root};
+use crate::stage::{Stage, run_in_order};
+use crate::{features, licences, links, root};
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     match Scope::from_arguments(arguments)? {
@@ -50,12 +50,12 @@ fn further_stages() -> Vec<Stage> {
         Stage::cargo("examples", build_examples()),
         Stage::cargo("docs", docs),
         Stage::new("features", each_feature_alone),
-        Stage::new("licences", licences),
+        Stage::new("dependencies", dependencies),
         Stage::new("links", relative_links),
     ]
 }
 
-fn tests() -> Result<Outcome> {
+fn tests() -> Result<()> {
     if has_subcommand("nextest") {
         Cargo::new("nextest run --workspace --all-features").run()?;
     } else {
@@ -65,7 +65,7 @@ fn tests() -> Result<Outcome> {
         build_examples().run()?;
         Cargo::new("test --workspace --all-features --lib --bins --tests").run()?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
 /// Examples read their answers from a person; running them is the work of the tests.
@@ -74,7 +74,7 @@ fn build_examples() -> Cargo {
 }
 
 /// Features only add: the library builds with none, and with each one alone.
-fn each_feature_alone() -> Result<Outcome> {
+fn each_feature_alone() -> Result<()> {
     let manifest_path = root::directory().join("crates/holdpoint/Cargo.toml");
     let manifest =
         fs::read_to_string(&manifest_path).with_context(|| format!("reading {}", manifest_path.display()))?;
@@ -82,24 +82,31 @@ fn each_feature_alone() -> Result<Outcome> {
     for feature in features::declared(&manifest) {
         Cargo::new("check -p holdpoint --no-default-features --features").arguments(&[feature.to_owned()]).run()?;
     }
-    Ok(Outcome::Passed)
+    Ok(())
 }
 
-fn licences() -> Result<Outcome> {
-    if !has_subcommand("deny") {
-        return Ok(Outcome::Skipped { reason: "cargo-deny is not installed" });
+fn dependencies() -> Result<()> {
+    if has_subcommand("deny") {
+        Cargo::new("deny check licenses bans sources").run()?;
     }
-    Cargo::new("deny check licenses bans sources").run()?;
-    Ok(Outcome::Passed)
+    let rules = fs::read_to_string(root::directory().join("deny.toml")).context("reading deny.toml")?;
+    let problems = licences::check(&rules)?;
+    for problem in &problems {
+        println!("    {problem}");
+    }
+    match problems.len() {
+        0 => Ok(()),
+        count => bail!("dependencies that deny.toml does not allow, listed above: {count}"),
+    }
 }
 
-fn relative_links() -> Result<Outcome> {
+fn relative_links() -> Result<()> {
     let broken = links::check(&root::directory())?;
     for link in &broken {
         println!("    {link}");
     }
     match broken.len() {
-        0 => Ok(Outcome::Passed),
+        0 => Ok(()),
         count => bail!("links in markdown files that lead nowhere, listed above: {count}"),
     }
 }
