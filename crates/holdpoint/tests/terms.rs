@@ -267,3 +267,23 @@ async fn a_confirmation_has_a_deadline_of_its_own() {
         assert_eq!(outcome.pauses()[0].pause.state, PauseState::Open { expires_at });
     }
 }
+
+#[tokio::test]
+async fn arguments_that_a_person_changed_pass_the_policy_too() {
+    for (say, runs, told) in [
+        ("allow", 1, "deleted"),
+        ("deny", 0, "not today"),
+        ("two", 0, "the changed arguments need the approval of others: ask for them as a call of its own"),
+        ("finance", 0, "the changed arguments need the approval of others: ask for them as a call of its own"),
+        ("minute", 1, "deleted"),
+    ] {
+        let desk = Desk::new(&[""]);
+        let outcome = desk.run().await;
+        desk.runner.approve(&outcome.pauses()[0]).edited(&json!({"say": say})).by("ben").await.unwrap();
+        assert_eq!(text_of(&desk.resume(outcome.run_id()).await), "Done.");
+        assert_eq!(desk.effects.count(), runs, "{say}");
+        if runs == 0 {
+            assert_eq!(results(&desk.model), [told], "{say}");
+        }
+    }
+}

@@ -71,9 +71,12 @@ struct Shown {
 }
 
 impl Shown {
-    /// `None` for a line that is too long to be of help.
+    /// `None` for a line that is too long to be of help, or that may hold a secret: diagnostics end up in logs.
     fn new(source: &Source, span: Span) -> Option<Self> {
         let line = source.line_of(span.start);
+        if may_hold_a_secret(&source.text()[line.start..line.end]) {
+            return None;
+        }
         if line.end - line.start > LINE_BYTES_MAX {
             return None;
         }
@@ -88,6 +91,14 @@ impl Shown {
         let mark = Span { start: before.len(), end: before.len() + marked.len() };
         Some(Self { text: before + &marked + &after, mark })
     }
+}
+
+/// Whether a line gives a key, a hash of one or a signing secret, or looks like it.
+fn may_hold_a_secret(line: &str) -> bool {
+    let line = line.to_lowercase();
+    let named = ["secret:", "sha256:", "password:", "api_key:"];
+    let shaped = ["hpk_", "whsec_"];
+    named.iter().chain(&shaped).any(|mark| line.contains(mark))
 }
 
 fn boundary(text: &str, mut offset: usize) -> usize {

@@ -65,7 +65,8 @@ impl Drive {
         calls.iter().filter(|path| !is_ordered(path) || taken.insert(path.frame())).cloned().collect()
     }
 
-    /// Guardrails right before the run. Arguments that a person changed pass all of them.
+    /// Guardrails right before the run. Arguments that a person changed pass all of them,
+    /// and the policy.
     async fn clear(&mut self, path: &CallPath) -> bool {
         let Some(call) = self.run.call(path) else { return false };
         let Some((tool, context)) = self.tool_for(path, call) else {
@@ -77,6 +78,13 @@ impl Drive {
         let (mut results, mut objection) = (Vec::new(), None);
         if is_edited {
             (results, objection) = self.guard_call(&tool, &context, &arguments, GuardrailPhase::BeforePause).await;
+        }
+        if is_edited
+            && objection.is_none()
+            && let Some(message) = self.objection_to_edit(path, &tool, &context).await
+        {
+            self.advance_if_welcome(Input::Blocked { call: path.clone(), results, message });
+            return false;
         }
         if objection.is_none() {
             let (more, found) = self.guard_call(&tool, &context, &arguments, GuardrailPhase::BeforeRun).await;

@@ -7,6 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use holdpoint_core::ids::{ActorId, CallPath};
 use holdpoint_core::input::Input;
+use holdpoint_core::pause::{Pause, Subject};
 use holdpoint_core::policy::{GuardrailPhase, GuardrailResult, Screening, StandingRule, Verdict};
 use holdpoint_core::text::clamp;
 use holdpoint_core::time::Timestamp;
@@ -115,6 +116,31 @@ impl Drive {
             _ if always => PolicyVerdict::Hold(HoldTerms::default()),
             Approval::Never => PolicyVerdict::Allow,
             Approval::When(predicate) => ask(&**predicate, context, call).await,
+        }
+    }
+
+    /// Why the policy does not let arguments run that a person changed; `None` where it does. Whoever approved them
+    /// stands for a rule that only holds, but not for one that denies, or that asks others.
+    pub(super) async fn objection_to_edit(
+        &self,
+        path: &CallPath,
+        tool: &Tool,
+        context: &ToolContext,
+    ) -> Option<String> {
+        let (Approval::By(policy), Some(call)) = (tool.approval(), self.run.call(path)) else { return None };
+        match ask_policy(&**policy, context, call, false).await {
+            PolicyVerdict::Allow => None,
+            PolicyVerdict::Deny { message, .. } => Some(message.unwrap_or_else(|| DENIED_TEXT.to_owned())),
+            PolicyVerdict::Hold(terms) => {
+                let is_about = |pause: &&Pause| matches!(&pause.subject, Subject::Call { path: of, .. } if of == path);
+                let answered = |pause: &Pause| {
+                    let by_same = terms.approvers.is_empty() || terms.approvers == pause.terms.approvers;
+                    by_same && terms.quorum <= pause.terms.quorum.max(1)
+                };
+                let is_answered = self.run.pauses().iter().filter(is_about).any(answered);
+                let others = "the changed arguments need the approval of others: ask for them as a call of its own";
+                (!is_answered).then(|| others.to_owned())
+            }
         }
     }
 

@@ -36,7 +36,7 @@ fn callbacks(webhooks: &Webhooks) -> Result<Option<CallbackSettings>> {
     let Some(secret) = &webhooks.secret else { return Ok(None) };
     let mut callbacks = CallbackSettings::new(WebhookSecret::parse(secret).context("webhooks.secret")?);
     if webhooks.allow_private {
-        callbacks.guard = AddressGuard::new().any_port().allow("0.0.0.0/0")?.allow("::/0")?;
+        callbacks.guard = AddressGuard::new().any_port().allow_private();
     }
     Ok(Some(callbacks))
 }

@@ -3,6 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use holdpoint_core::audit::AuditRecord;
+use holdpoint_runtime::fault::RunError;
+use holdpoint_runtime::ports::store::{StoreFault, StoreFaultKind};
 
 use super::wire;
 use crate::access::{Action, Caller};
@@ -60,7 +62,8 @@ pub(super) async fn verify(
 }
 
 fn record(record: &AuditRecord) -> Result<wire::AuditRecord, Problem> {
-    let note = record.note().map_err(|_| Problem::internal("an audit record that cannot be read"))?;
+    let note =
+        record.note().map_err(|_| RunError::from(StoreFault::new("read an audit record", StoreFaultKind::Corrupt)))?;
     Ok(wire::AuditRecord {
         n: record.n,
         at: note.at.to_string(),
