@@ -171,16 +171,16 @@ fn a_rule_settles_what_it_speaks_of_until_it_is_taken_back() {
 #[test]
 fn a_store_of_ones_own_sees_every_append() {
     let told = run("own_store", &[], "");
-    let appends: Vec<&str> = told.lines().map(|line| line.splitn(3, ' ').nth(2).expect("time, run, rest")).collect();
-    assert_eq!(
-        appends,
-        [
-            "r1: run.started, model.replied, pause.opened",
-            "r2: pause.decided",
-            "r3: call.started",
-            "r4: call.answered, model.replied, run.finished",
-        ]
-    );
+    let appends: Vec<(&str, &str)> = told
+        .lines()
+        .map(|line| line.splitn(3, ' ').nth(2).expect("time, run, rest"))
+        .map(|append| append.split_once(": ").expect("a revision, then events"))
+        .collect();
+    let (revisions, events): (Vec<&str>, Vec<&str>) = appends.into_iter().unzip();
+    // An outcome waits a moment for company, and is written alone where the machine is slow.
+    assert!(["r1 r2 r3 r4", "r1 r2 r3 r4 r5"].contains(&revisions.join(" ").as_str()), "{told}");
+    assert_eq!(events[..3], ["run.started, model.replied, pause.opened", "pause.decided", "call.started"]);
+    assert_eq!(events[3..].join(", "), "call.answered, model.replied, run.finished");
 }
 
 #[test]

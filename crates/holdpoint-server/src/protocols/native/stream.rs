@@ -114,7 +114,7 @@ pub(super) async fn session(
 ) -> Result<Response, Problem> {
     caller.check(Action::ReadRun)?;
     from_wire::wants_stream(&headers)?;
-    let after = query.only(&["after"])?.number("after", 0..=u64::MAX - 1)?;
+    let after = query.only(&["after"])?.number("after", 0..=i64::MAX as u64)?;
     let last = from_wire::last_event_id(&headers)?.or(after).unwrap_or(0);
     sessions::check_visible(&app, &caller, &id).await?;
     let permit = app.streams().take(&caller.actor)?;
