@@ -113,7 +113,7 @@ async fn a_write_that_nobody_waits_for_is_finished_before_the_file_is_closed() {
 async fn a_file_of_a_newer_version_is_refused_and_left_as_it_is() {
     let desk = Desk::new().await;
     desk.open().append(desk.trial.first(&desk.trial.run(1, "s"))).await.unwrap();
-    desk.meddle("INSERT INTO migration VALUES (3, x'00', 0); CREATE TABLE from_the_future (x)");
+    desk.meddle("INSERT INTO migration VALUES (1000, x'00', 0); CREATE TABLE from_the_future (x)");
     let before = desk.bytes();
     assert_eq!(kind_of(desk.try_open()), StoreFaultKind::Newer);
     assert!(desk.bytes() == before, "the file was changed");
@@ -125,7 +125,7 @@ async fn a_newer_file_with_an_unfinished_log_is_left_as_it_is() {
     drop(desk.open());
     // As after a crash of its writer: the newest pages are still in the log, and nobody has the file open.
     let writer = Connection::open(desk.path()).unwrap();
-    writer.execute_batch("INSERT INTO migration VALUES (3, x'00', 0)").unwrap();
+    writer.execute_batch("INSERT INTO migration VALUES (1000, x'00', 0)").unwrap();
     let crashed = Desk::new().await;
     for (path, bytes) in desk.bytes() {
         std::fs::write(crashed.folder.path().join(path.file_name().unwrap()), bytes).unwrap();
@@ -143,12 +143,19 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_and_its_sessions_get_
     desk.open().append(desk.trial.first(&run)).await.unwrap();
     desk.meddle(
         "DROP INDEX session_by_owner; ALTER TABLE session DROP COLUMN began_by; DROP TABLE audit;
-         DELETE FROM migration WHERE number = 2; INSERT INTO session (name) VALUES ('without an entry')",
+         INSERT INTO session (name) VALUES ('without an entry');
+         ALTER TABLE entry RENAME TO later; DROP INDEX entry_of_session;
+         CREATE TABLE entry (key INTEGER PRIMARY KEY, run INTEGER NOT NULL, revision INTEGER NOT NULL,
+                             pause_groups INTEGER NOT NULL, at INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
+         INSERT INTO entry SELECT key, run, revision, pause_groups, at, body FROM later; DROP TABLE later;
+         DELETE FROM migration WHERE number > 1",
     );
     let store = desk.open();
     assert_eq!(store.session(&run.session).await.unwrap().unwrap().owner, sample::ana());
     assert_eq!(store.audit(0, 9).await.unwrap(), []);
     store.append(desk.trial.append(&run, 1, [sample::said("more")])).await.unwrap();
+    let revisions: Vec<u64> = store.load(run.id, 0).await.unwrap().unwrap().entries.iter().map(|e| e.revision).collect();
+    assert_eq!(revisions, [1, 2]);
     let by_owner: String = Connection::open(desk.path())
         .unwrap()
         .query_row("SELECT began_by FROM session WHERE name = 'without an entry'", [], |row| row.get(0))

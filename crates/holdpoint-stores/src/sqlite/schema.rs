@@ -12,8 +12,11 @@ const CHECKING: &str = "check the schema";
 const MIGRATING: &str = "bring the schema up to date";
 
 /// The steps, numbered from one.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001_runs.sql"), include_str!("migrations/0002_owners_and_audit.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001_runs.sql"),
+    include_str!("migrations/0002_owners_and_audit.sql"),
+    include_str!("migrations/0003_entries_as_they_come.sql"),
+];
 
 const CREATE_NOTES: &str = "
     CREATE TABLE IF NOT EXISTS migration (

@@ -1,8 +1,8 @@
 //! The one thread that writes. It takes what is waiting, writes it in one transaction, and answers after the commit:
 //! sixty-four writers cost one flush, not sixty-four.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,9 @@ const BATCH_BYTES_MAX: usize = 1_024 * 1_024;
 
 /// How long the writer waits for the next of those it expects: less than a flush takes.
 const COMPANY_PATIENCE: Duration = Duration::from_micros(50);
+
+/// How long whoever writes alone stays awake for the answer: about what a flush takes on a good disk.
+const FLUSH_PATIENCE: Duration = Duration::from_micros(500);
 
 const FLUSH_FAILED: &str = "an earlier flush to disk failed; the file must be opened again";
 
@@ -96,9 +99,14 @@ impl Writer {
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
         let (reply, answer) = oneshot::channel();
         let task = Task { doing, size, work, answer: None, reply };
+        let is_alone = queue.capacity() == queue.max_capacity();
         queue.send(Box::new(task)).await.map_err(|_| stopped())?;
         // The thread answers every job; if it is gone, the job may have been committed before.
-        answer.await.unwrap_or_else(|_| Err(StoreFault::new(doing, StoreFaultKind::Unknown).into()))
+        let lost = |_| Err(StoreFault::new(doing, StoreFaultKind::Unknown).into());
+        match is_alone {
+            true => stay_awake(answer).await.unwrap_or_else(lost),
+            false => answer.await.unwrap_or_else(lost),
+        }
     }
 
     pub(super) fn health(&self) -> Health {
@@ -201,6 +209,23 @@ fn await_company(jobs: &mpsc::Receiver<Box<dyn Job>>, expected: usize) {
             last_arrival = Instant::now();
         }
     }
+}
+
+/// Waits for the answer to the only write there is. A core that has fallen asleep takes longer to wake up than a good disk
+/// to flush, so for about that long the caller's thread goes round instead: it does whatever else there is to do, and
+/// looks again. On a machine with one core the writer needs it more.
+async fn stay_awake<T>(mut answer: oneshot::Receiver<T>) -> Result<T, oneshot::error::RecvError> {
+    static HAS_CORES: LazyLock<bool> =
+        LazyLock::new(|| std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1));
+    let asked = Instant::now();
+    while *HAS_CORES && asked.elapsed() < FLUSH_PATIENCE {
+        match answer.try_recv() {
+            Err(oneshot::error::TryRecvError::Empty) => tokio::task::yield_now().await,
+            Err(oneshot::error::TryRecvError::Closed) => break,
+            Ok(answer) => return Ok(answer),
+        }
+    }
+    answer.await
 }
 
 /// The next job. Whoever was just answered often writes again at once: for a moment the thread stays awake for it, since

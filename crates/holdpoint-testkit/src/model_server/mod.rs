@@ -17,6 +17,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
+use axum::serve::ListenerExt as _;
 use futures_util::StreamExt as _;
 use futures_util::stream::{self, BoxStream};
 use tokio::sync::{oneshot, watch};
@@ -186,6 +187,8 @@ fn serve(listener: TcpListener, shared: Arc<Shared>, stopped: oneshot::Receiver<
             let shared = shared.clone();
             async move { answer(&shared, request).await }
         });
+        // Tokens leave as they come, as they do from real models' servers.
+        let listener = listener.tap_io(|stream| _ = stream.set_nodelay(true));
         tokio::select! {
             _ = axum::serve(listener, app) => {}
             _ = stopped => {}
