@@ -154,7 +154,8 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_and_its_sessions_get_
     assert_eq!(store.session(&run.session).await.unwrap().unwrap().owner, sample::ana());
     assert_eq!(store.audit(0, 9).await.unwrap(), []);
     store.append(desk.trial.append(&run, 1, [sample::said("more")])).await.unwrap();
-    let revisions: Vec<u64> = store.load(run.id, 0).await.unwrap().unwrap().entries.iter().map(|e| e.revision).collect();
+    let revisions: Vec<u64> =
+        store.load(run.id, 0).await.unwrap().unwrap().entries.iter().map(|e| e.revision).collect();
     assert_eq!(revisions, [1, 2]);
     let by_owner: String = Connection::open(desk.path())
         .unwrap()
