@@ -165,7 +165,7 @@ fn fields_of_the_spec() {
         &[
             "6:3 [unknown_field] error: `spec` has no field `sytem_prompt` (did you mean `system_prompt`?)",
             "7:14 [wrong_type] error: `max_turns` must be a whole number and is text",
-            "8:3 [unknown_field] error: `spec` has no field `temperature` (the fields are sub_agents, type, model, system_prompt, locale, max_turns, tools, handoffs, interrupt, memory, orchestration, observability, middleware, workflow, evolution, graph, sandbox, approval)",
+            "8:3 [unknown_field] error: `spec` has no field `temperature` (the fields are sub_agents, type, model, system_prompt, locale, max_turns, tools, handoffs, interrupt, memory, on_message_while_held, orchestration, observability, middleware, workflow, evolution, graph, sandbox, approval)",
         ],
     );
     check(
@@ -460,6 +460,26 @@ fn approvals() {
             "8:73 [bad_value] error: an empty list of approvers lets nobody decide (leave `approvers` out where everybody may decide)",
             "8:77 [unknown_field] error: `approval` has no field `whem` (did you mean `when`?)",
         ],
+    );
+}
+
+#[test]
+fn what_becomes_of_notes_and_of_messages_in_between() {
+    check(&tool("ref: builtin/shell\napproval: { on_note: revise, fill: none }\nexplicit_decision: true"), &[]);
+    check(
+        &tool("ref: builtin/shell\napproval: { on_note: redo, fill: first }\nexplicit_decision: true"),
+        &[
+            "8:28 [bad_value] error: `on_note` cannot be `redo` (write `append` or `revise`)",
+            "9:26 [conflict] error: `explicit_decision: true` and `fill: first` contradict each other (leave one of them out)",
+        ],
+    );
+    check(
+        &tool("ref: builtin/shell\nexplicit_decision: maybe"),
+        &["8:26 [wrong_type] error: `explicit_decision` must be true or false and is text (write true or false)"],
+    );
+    check(
+        &spec("  on_message_while_held: supercede"),
+        &["6:26 [bad_value] error: `on_message_while_held` cannot be `supercede` (did you mean `supersede`?)"],
     );
 }
 

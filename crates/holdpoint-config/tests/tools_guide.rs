@@ -13,7 +13,7 @@ fn blocks() -> Vec<&'static str> {
 fn every_example_on_the_page_about_tools_loads_without_a_problem() {
     let environment = FixedEnvironment::empty().with("BROKER_TOKEN", "x").with("DEPLOY_TOKEN", "x");
     let blocks = blocks();
-    assert_eq!(blocks.len(), 4, "http, command, shell and http_request");
+    assert_eq!(blocks.len(), 5, "http, command, shell, apply_patch and http_request");
     for block in blocks {
         let tools: String = block.lines().map(|line| format!("  {line}\n")).collect();
         let file = format!(

@@ -78,8 +78,44 @@ fn the_documented_http_tool_keeps_its_secret_as_a_name() {
     assert_eq!(tool.display.message.as_deref(), Some("Mua {symbol}"));
     let Some(ApprovalSpec::Held(held)) = &tool.approval else { panic!("a held approval") };
     assert_eq!(held.deadline, Deadline::After(Duration::from_secs(300)));
-    assert_eq!((held.on_timeout, held.fill), (OnTimeout::Deny, Fill::First));
+    assert_eq!((held.on_timeout, held.fill), (OnTimeout::Deny, Some(Fill::First)));
     assert_eq!(tool.parameters().unwrap()["properties"]["quantity"]["minimum"], 1);
+}
+
+#[test]
+fn what_is_not_said_of_decisions_is_told_from_what_is() {
+    let read = |spec: &str| {
+        let text = format!(
+            "apiVersion: holdpoint/v1\nkind: Agent\nmetadata: {{ name: a }}\n\
+             spec:\n  type: chat_model_agent\n  model: {{ primary: openai/gpt-4o }}\n{spec}"
+        );
+        let file = read_agent(Source::new("a.yaml", text), &FixedEnvironment::empty()).agent.unwrap().file;
+        // As a stored definition it says the same.
+        assert_eq!(serde_json::from_value::<AgentFile>(serde_json::to_value(&file).unwrap()).unwrap(), file);
+        file.spec
+    };
+    let of_tool = |lines: &str| {
+        let mut spec = read(&format!("  tools:\n    - ref: builtin/shell\n{lines}"));
+        let tool = spec.tools.remove(0);
+        let ApprovalSpec::Held(held) = tool.own_rule() else { panic!("a held approval") };
+        (held.fill, held.on_note, tool.explicit_decision)
+    };
+    assert_eq!(of_tool(""), (None, OnNote::Append, false));
+    assert_eq!(of_tool("      approval: required\n"), (None, OnNote::Append, false));
+    assert_eq!(
+        of_tool("      approval: { fill: first, on_note: append }\n"),
+        (Some(Fill::First), OnNote::Append, false)
+    );
+    assert_eq!(
+        of_tool("      approval: { fill: none, on_note: revise }\n      explicit_decision: true\n"),
+        (Some(Fill::None), OnNote::Revise, true)
+    );
+    assert_eq!(read("").on_message_while_held, WhileHeld::Refuse);
+    for (word, meant) in
+        [("refuse", WhileHeld::Refuse), ("queue", WhileHeld::Queue), ("supersede", WhileHeld::Supersede)]
+    {
+        assert_eq!(read(&format!("  on_message_while_held: {word}\n")).on_message_while_held, meant);
+    }
 }
 
 #[test]

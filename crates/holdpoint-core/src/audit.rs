@@ -2,12 +2,12 @@
 //! changed, left out or put in between without the chain showing it.
 //!
 //! The hash of record `n` is `SHA-256(hash of record n - 1 ‖ body of record n)`, the body being the note's canonical JSON
-//! and the hash before the first being 32 zero bytes. What was cut off at the end shows only beside a hash that somebody
-//! kept elsewhere.
+//! and the hash before the first being 32 zero bytes. What is cut off at the end shows because stores keep the last
+//! record's number and hash apart; that a store was rewritten whole shows only beside a hash that was kept elsewhere.
 
 use serde::{Deserialize, Serialize};
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Manner};
 use crate::event::{RunEnd, RunEvent};
 use crate::ids::{ActorId, AgentId, PauseId, RuleId, RunId, SessionId, ToolName};
 use crate::json::{CanonicalJson, Digest, JsonProblem};
@@ -49,6 +49,9 @@ pub struct AuditNote {
     /// The caller's own name of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// How a decision came about, where nobody gave it for this very pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manner: Option<Manner>,
     /// The digest of the arguments that were held.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sha256: Option<Digest>,
@@ -123,6 +126,7 @@ impl AuditNote {
                 via: decided.via.clone(),
                 request: decided.request.clone(),
                 rule: decided.rule,
+                manner: Some(decided.manner).filter(|manner| !manner.is_given()),
                 edited_sha256: match &decided.decision {
                     Decision::ApproveEdited { arguments } => Some(arguments.digest()),
                     _ => None,
@@ -166,6 +170,7 @@ impl AuditNote {
             by: None,
             via: None,
             request: None,
+            manner: None,
             sha256: None,
             edited_sha256: None,
             rule: None,

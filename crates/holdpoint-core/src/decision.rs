@@ -47,6 +47,34 @@ pub enum Decision {
     Abandon,
 }
 
+/// How a decision came about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Manner {
+    /// Somebody gave it for this very pause.
+    #[default]
+    Given,
+    /// Somebody decided other pauses of the same request, and this one was filled in from theirs.
+    Implied,
+    /// Somebody sent a new message instead of deciding.
+    Superseded,
+}
+
+impl Manner {
+    /// The manner's name, as wires spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Given => "given",
+            Self::Implied => "implied",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    pub(crate) fn is_given(&self) -> bool {
+        *self == Self::Given
+    }
+}
+
 /// Answers by the text of the question: the chosen labels, or free text.
 pub type Answers = BTreeMap<String, Vec<String>>;
 
@@ -86,6 +114,13 @@ pub struct DecisionInput {
     pub groups: Vec<String>,
     /// The caller's own name of the request, recorded with the decision.
     pub request: Option<String>,
+    /// Whether it was given for this very pause, or filled in.
+    pub manner: Manner,
+    /// The person's own words for the model, beside the decision: it sees them with its next call. They change no
+    /// argument. An answer that was recorded before brings no second copy of them.
+    pub note: Option<String>,
+    /// Whether the person was offered to answer questions in words of their own, whatever options they have.
+    pub in_own_words: bool,
     /// The digest of the arguments that the person saw; checked when given.
     pub seen: Option<Digest>,
     /// A standing rule made together with the decision.
@@ -104,6 +139,9 @@ impl DecisionInput {
             via: None,
             groups: Vec::new(),
             request: None,
+            manner: Manner::Given,
+            note: None,
+            in_own_words: false,
             seen: None,
             rule: None,
             session_rules: Vec::new(),

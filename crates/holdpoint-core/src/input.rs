@@ -64,6 +64,10 @@ pub enum Input {
     },
     /// A person answered.
     Decision(DecisionInput),
+    /// A person answered several pauses: all of the answers count, or none.
+    Decisions(Vec<DecisionInput>),
+    /// A person says something new instead of deciding: what waits for a decision is closed, and the words are staged.
+    Supersede(SupersedeInput),
     /// A pause's time is up.
     DeadlinePassed(PauseId),
     /// Somebody says more while the run is under way.
@@ -72,6 +76,8 @@ pub enum Input {
         content: Content,
         /// Who.
         by: ActorId,
+        /// The caller's own name of the request, recorded with it.
+        request: Option<String>,
     },
     /// A rule is taken back.
     RevokeRule {
@@ -121,6 +127,8 @@ impl Input {
             Self::HoldAgain { .. } => "a second hold",
             Self::OutputChecked { .. } => "an output check",
             Self::Decision(_) => "a decision",
+            Self::Decisions(_) => "several decisions",
+            Self::Supersede(_) => "a message in the place of decisions",
             Self::DeadlinePassed(_) => "a deadline",
             Self::Stage { .. } => "staged input",
             Self::RevokeRule { .. } => "a rule's end",
@@ -147,6 +155,21 @@ pub struct StartInput {
     pub turns_max: Option<u32>,
     /// Who asks.
     pub by: ActorId,
+    /// Whether a person must look at every call of the run, whatever its tools say.
+    pub holds_every_call: bool,
+}
+
+/// A message that takes the place of the decisions a run waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SupersedeInput {
+    /// What is said.
+    pub content: Content,
+    /// Who says it.
+    pub by: ActorId,
+    /// Through which door.
+    pub via: Option<String>,
+    /// The caller's own name of the request, recorded with each pause that is closed.
+    pub request: Option<String>,
 }
 
 /// A model's reply, its calls resolved against the agent's definition.
@@ -156,6 +179,8 @@ pub struct ReplyInput {
     pub frame: FramePath,
     /// How many staged inputs the model had been shown.
     pub admitted: u32,
+    /// What it thought before it spoke, as far as it showed that.
+    pub thinking: Option<String>,
     /// Its words.
     pub text: Option<String>,
     /// Its calls.

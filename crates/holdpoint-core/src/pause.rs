@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Manner};
 use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, ToolName};
 use crate::json::{CanonicalJson, Digest};
 use crate::policy::PauseTerms;
@@ -179,6 +179,9 @@ pub struct DecidedPause {
     /// The caller's own name of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// Whether it was given for this very pause.
+    #[serde(default, skip_serializing_if = "Manner::is_given")]
+    pub manner: Manner,
     /// When.
     pub at: Timestamp,
 }

@@ -243,6 +243,23 @@ impl Refusal {
         }
     }
 
+    /// The pause that the refusal speaks of, where it is about one: of several decisions, the one that was refused.
+    pub fn pause(&self) -> Option<PauseId> {
+        match self {
+            Self::PauseNotFound(pause)
+            | Self::AlreadyDecided { pause, .. }
+            | Self::Expired { pause, .. }
+            | Self::Withdrawn { pause, .. }
+            | Self::StaleView { pause, .. }
+            | Self::DecisionNotAllowed { pause, .. }
+            | Self::NotAnApprover { pause, .. }
+            | Self::EditOfSeveral { pause, .. }
+            | Self::InvalidArguments { pause, .. }
+            | Self::InvalidAnswers { pause, .. } => Some(*pause),
+            _ => None,
+        }
+    }
+
     /// Every code there is; each has a page under `docs/errors/`.
     pub const CODES: &'static [&'static str] = &[
         "already_decided",

@@ -13,7 +13,7 @@ use common::{World, actor, brief, play, run_id, session};
 use holdpoint_core::Refusal;
 use holdpoint_core::decision::{Decision, DecisionInput};
 use holdpoint_core::ids::{CallPath, FramePath, PauseId, RuleId};
-use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput};
+use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput, SupersedeInput};
 use holdpoint_core::json::{CanonicalJson, Digest};
 use holdpoint_core::message::Usage;
 use holdpoint_core::policy::{GuardrailPhase, GuardrailResult, NewRule, PauseTerms, Screening, Verdict};
@@ -79,38 +79,38 @@ const STATES: &[(&str, &str)] = &[
 /// a context, an agent, a cancellation, a failure, and (but for the last call) staged input.
 const TAKEN: &[(&str, &str)] = &[
     ("not started", "start"),
-    ("checking input", "input check, stage"),
-    ("awaiting model", "reply, stage"),
-    ("awaiting model again", "reply, stage"),
-    ("last model call", "reply, stage"),
-    ("after a bad reply", "reply, stage"),
-    ("requested", "screening, stage"),
-    ("held", "decision, stage"),
-    ("held for two", "decision, stage"),
-    ("held for somebody else", "stage"),
-    ("overdue", "deadline, stage"),
-    ("allowed", "start of calls, objection, second hold, stage"),
-    ("approved", "start of calls, objection, second hold, decision, stage, rule's end"),
-    ("denied", "words, decision, stage"),
-    ("started", "outcome, orphaned, stage"),
-    ("started, repeatable", "outcome, orphaned, stage"),
-    ("in doubt", "decision, stage"),
-    ("asked", "decision, stage"),
-    ("confirming", "decision, stage"),
-    ("checking output", "output check, stage"),
-    ("staged", "decision, stage"),
-    ("inner awaiting model", "reply, stage"),
-    ("inner checking input", "input check, stage"),
-    ("inner checking output", "output check, stage"),
-    ("inner held", "decision, stage"),
-    ("inner started", "outcome, orphaned, decision, stage"),
-    ("inner given up", "outcome, orphaned, decision, stage"),
-    ("handing off", "objection, second hold, decision, stage"),
+    ("checking input", "input check, stage, supersession"),
+    ("awaiting model", "reply, stage, supersession"),
+    ("awaiting model again", "reply, stage, supersession"),
+    ("last model call", "reply, stage, supersession"),
+    ("after a bad reply", "reply, stage, supersession"),
+    ("requested", "screening, stage, supersession"),
+    ("held", "decision, decisions, stage, supersession"),
+    ("held for two", "decision, decisions, stage, supersession"),
+    ("held for somebody else", "stage, supersession"),
+    ("overdue", "deadline, stage, supersession"),
+    ("allowed", "start of calls, objection, second hold, stage, supersession"),
+    ("approved", "start of calls, objection, second hold, decision, decisions, stage, supersession, rule's end"),
+    ("denied", "words, decision, decisions, stage, supersession"),
+    ("started", "outcome, orphaned, stage, supersession"),
+    ("started, repeatable", "outcome, orphaned, stage, supersession"),
+    ("in doubt", "decision, decisions, stage, supersession"),
+    ("asked", "decision, decisions, stage, supersession"),
+    ("confirming", "decision, decisions, stage, supersession"),
+    ("checking output", "output check, stage, supersession"),
+    ("staged", "decision, decisions, stage, supersession"),
+    ("inner awaiting model", "reply, stage, supersession"),
+    ("inner checking input", "input check, stage, supersession"),
+    ("inner checking output", "output check, stage, supersession"),
+    ("inner held", "decision, decisions, stage, supersession"),
+    ("inner started", "outcome, orphaned, decision, decisions, stage, supersession"),
+    ("inner given up", "outcome, orphaned, decision, decisions, stage, supersession"),
+    ("handing off", "objection, second hold, decision, decisions, stage, supersession"),
     ("done", ""),
     ("failed", ""),
     ("cancelled", ""),
     ("cancelled, call under way", "outcome"),
-    ("done with a rule", "decision, rule's end"),
+    ("done with a rule", "decision, decisions, rule's end"),
 ];
 
 #[test]
@@ -165,7 +165,9 @@ const COLUMNS: &[&str] = &[
     "second hold",
     "output check",
     "decision",
+    "decisions",
     "deadline",
+    "supersession",
     "stage",
     "rule's end",
     "context",
@@ -191,6 +193,8 @@ fn column(input: &Input) -> &'static str {
         Input::HoldAgain { .. } => "second hold",
         Input::OutputChecked { .. } => "output check",
         Input::Decision(_) => "decision",
+        Input::Decisions(_) => "decisions",
+        Input::Supersede(_) => "supersession",
         Input::DeadlinePassed(_) => "deadline",
         Input::Stage { .. } => "stage",
         Input::RevokeRule { .. } => "rule's end",
@@ -225,8 +229,10 @@ fn inputs(world: &World) -> BTreeMap<&'static str, Vec<Input>> {
             context: None,
             turns_max: None,
             by: actor("ana"),
+            holds_every_call: false,
         }),
-        Input::Stage { content: "more".into(), by: actor("ana") },
+        Input::Stage { content: "more".into(), by: actor("ana"), request: None },
+        Input::Supersede(SupersedeInput { content: "more".into(), by: actor("ana"), via: None, request: None }),
         Input::SetContext(Some(CanonicalJson::parse("{}").unwrap())),
         Input::SetContext(None),
         Input::Cancel { by: actor("ana"), reason: String::new() },
@@ -248,6 +254,7 @@ fn inputs(world: &World) -> BTreeMap<&'static str, Vec<Input>> {
             inputs.extend(of_pause(PauseId { run, number }));
         }
     }
+    inputs.extend(together(&inputs));
     let twice = |call: &CallPath| vec![call.clone(), call.clone()];
     inputs.extend(calls.iter().map(|call| Input::StartCalls(twice(call))));
     inputs.extend(calls.iter().map(|call| Input::Orphaned(twice(call))));
@@ -287,6 +294,7 @@ fn of_frame(frame: &FramePath) -> Vec<Input> {
         Input::ModelReply(ReplyInput {
             frame: frame.clone(),
             admitted,
+            thinking: None,
             text: text.map(str::to_owned),
             calls,
             asks_confirmation: asks.then_some(Confirmation { reason: None, expires_at: None }),
@@ -363,6 +371,21 @@ fn of_call(world: &World, call: &CallPath) -> Vec<Input> {
         .collect()
 }
 
+/// The decisions among these inputs, each alone and each with one about another pause.
+fn together(inputs: &[Input]) -> Vec<Input> {
+    let given: Vec<&DecisionInput> = inputs.iter().filter_map(decision).collect();
+    let alone = given.iter().map(|one| vec![(*one).clone()]);
+    let pairs = given.iter().zip(given.iter().rev()).map(|(one, other)| vec![(*one).clone(), (*other).clone()]);
+    alone.chain(pairs).map(Input::Decisions).collect()
+}
+
+fn decision(input: &Input) -> Option<&DecisionInput> {
+    match input {
+        Input::Decision(decision) => Some(decision),
+        _ => None,
+    }
+}
+
 fn of_pause(pause: PauseId) -> Vec<Input> {
     let answers = serde_json::from_str(r#"{"A?": ["x"]}"#).unwrap();
     let decisions = [
@@ -381,7 +404,13 @@ fn of_pause(pause: PauseId) -> Vec<Input> {
     let decided = plain.flat_map(|input| {
         let rule = Some(NewRule { apply_to_open: true, ..NewRule::default() });
         let seen = Some(Digest::of(b"another view"));
-        [input.clone(), DecisionInput { rule, ..input.clone() }, DecisionInput { seen, ..input }]
+        let note = Some("please".to_owned());
+        [
+            input.clone(),
+            DecisionInput { rule, ..input.clone() },
+            DecisionInput { note, ..input.clone() },
+            DecisionInput { seen, ..input },
+        ]
     });
     decided.map(Input::Decision).chain([Input::DeadlinePassed(pause)]).collect()
 }

@@ -1,5 +1,7 @@
 //! Tells this process's listeners what was committed, after it was committed. A listener that lags reads the store.
 
+mod listener;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +11,9 @@ use tokio::sync::{Notify, broadcast};
 
 use crate::ports::model::Delta;
 use crate::ports::observer::PauseChange;
+
+use listener::Queue;
+pub(crate) use listener::{Lagged, Listener};
 
 /// What is told to listeners.
 #[derive(Debug, Clone)]
@@ -21,7 +26,7 @@ pub(crate) enum Live {
 
 /// Who listens to what.
 pub(crate) struct Hub {
-    sessions: Mutex<HashMap<SessionId, broadcast::Sender<Live>>>,
+    sessions: Mutex<HashMap<SessionId, Vec<Arc<Queue>>>>,
     runs: Mutex<HashMap<RunId, Arc<Notify>>>,
     pauses: broadcast::Sender<PauseChange>,
 }
@@ -37,17 +42,29 @@ const LAG_MAX: usize = 1_024;
 
 impl Hub {
     /// Listens to a session.
-    pub(crate) fn listen(&self, session: &SessionId) -> broadcast::Receiver<Live> {
-        let mut sessions = lock(&self.sessions);
-        sessions.retain(|_, sender| sender.receiver_count() > 0);
-        sessions.entry(session.clone()).or_insert_with(|| broadcast::channel(LAG_MAX).0).subscribe()
+    pub(crate) fn listen(self: &Arc<Self>, session: &SessionId) -> Listener {
+        let queue = Arc::<Queue>::default();
+        lock(&self.sessions).entry(session.clone()).or_default().push(queue.clone());
+        Listener::new(self.clone(), session.clone(), queue)
     }
 
     /// Tells a session's listeners; nobody listening is no error.
     pub(crate) fn tell(&self, session: &SessionId, live: impl FnOnce() -> Live) {
-        let sender = lock(&self.sessions).get(session).cloned();
-        if let Some(sender) = sender {
-            let _ = sender.send(live());
+        let listening = lock(&self.sessions).get(session).cloned();
+        if let Some(listening) = listening {
+            let live = Arc::new(live());
+            listening.iter().for_each(|queue| queue.push(live.clone(), LAG_MAX));
+        }
+    }
+
+    /// A listener is gone.
+    fn forget(&self, session: &SessionId, gone: &Arc<Queue>) {
+        let mut sessions = lock(&self.sessions);
+        if let Some(listening) = sessions.get_mut(session) {
+            listening.retain(|queue| !Arc::ptr_eq(queue, gone));
+            if listening.is_empty() {
+                sessions.remove(session);
+            }
         }
     }
 

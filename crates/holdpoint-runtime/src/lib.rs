@@ -6,6 +6,7 @@ mod driver;
 pub mod fault;
 pub mod guardrail;
 mod hub;
+mod log;
 pub mod memory;
 pub mod ports;
 mod projection;

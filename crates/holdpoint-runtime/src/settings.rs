@@ -6,12 +6,17 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use holdpoint_core::ids::{AgentId, RunId, ToolName};
+use holdpoint_core::tool::ToolKind;
+
+use crate::ports::tool::Deadline;
 
 /// How the runtime behaves.
 #[derive(Clone)]
 pub struct Settings {
     /// How long a pause waits before it expires; `None` for ever.
     pub pause_deadline: Option<Duration>,
+    /// How long an agent's question waits for its answer; [`Deadline::Default`] for as long as every pause.
+    pub question_deadline: Deadline,
     /// How many model calls a run's root agent may make, unless its start says otherwise; `None` for no limit.
     pub turns_max: Option<u32>,
     /// How long a lease lasts. A process that dies holds a run up for no longer.
@@ -38,6 +43,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             pause_deadline: None,
+            question_deadline: Deadline::Default,
             turns_max: Some(10),
             lease: Duration::from_secs(10),
             outcome_grace: Duration::from_millis(2),
@@ -48,6 +54,17 @@ impl Default for Settings {
             drift: DriftPolicy::Pinned,
             denial_formatter: None,
             owner: format!("pid-{}-{:08x}", std::process::id(), rand_tail()),
+        }
+    }
+}
+
+impl Settings {
+    /// How long a call of this kind waits for a person where nothing else is said; `None` for ever.
+    pub(crate) fn wait_for(&self, kind: &ToolKind) -> Option<Duration> {
+        match (kind, self.question_deadline) {
+            (ToolKind::Question, Deadline::After(wait)) => Some(wait),
+            (ToolKind::Question, Deadline::Never) => None,
+            _ => self.pause_deadline,
         }
     }
 }

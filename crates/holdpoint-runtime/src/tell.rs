@@ -1,4 +1,4 @@
-//! What was committed is told: to those who watch the session or the pauses, and to the observer.
+//! What was committed is told: to those who watch the session or the pauses, to the observer, and to the log.
 
 use std::panic::AssertUnwindSafe;
 
@@ -6,6 +6,7 @@ use holdpoint_core::record::Entry;
 use holdpoint_core::run::Run;
 
 use crate::hub::Live;
+use crate::log;
 use crate::ports::observer::{Committed, Observer, PauseChange};
 use crate::runtime::Runtime;
 
@@ -14,8 +15,11 @@ impl Runtime {
     pub(crate) fn tell_committed(&self, run: &Run, entry: Entry) {
         let Some(session) = run.session() else { return };
         let (id, at) = (run.id(), entry.at);
-        if self.hub().has_pause_listeners() || self.observes() {
-            for change in entry.events.iter().filter_map(|event| PauseChange::of(run, event, at)) {
+        if log::is_read() || self.hub().has_pause_listeners() || self.observes() {
+            for event in entry.events.iter() {
+                log::happened(id, session, event);
+                let Some(change) = PauseChange::of(run, event, at) else { continue };
+                log::pause_changed(&change);
                 self.observe(|observer| observer.pause_changed(&change));
                 self.hub().tell_pause(change);
             }

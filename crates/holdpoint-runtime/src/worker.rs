@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentGraph;
 use crate::driver::DriveOptions;
-use crate::fault::RunError;
+use crate::fault::{Fault, RunError};
 use crate::runtime::Runtime;
 
 /// Where a worker finds the agents of the runs that it goes on with.
@@ -212,7 +212,12 @@ impl Worker {
         match self.sweep().await {
             Ok(sweep) => {
                 for (run, error) in &sweep.failed {
-                    tracing::warn!(run.id = %run, %error, "a run could not go on");
+                    match error {
+                        RunError::Fault(Fault::Model { source, .. }) if source.is_waiting() => {
+                            tracing::debug!(run.id = %run, %error, "a run waits for its time");
+                        }
+                        _ => tracing::warn!(run.id = %run, %error, "a run could not go on"),
+                    }
                 }
                 !sweep.driven.is_empty() || !sweep.expired.is_empty()
             }

@@ -1,8 +1,11 @@
 //! What tests of holdpoint are made of: the test clock, the conformance suite that every store passes, the store
-//! that loses power at a chosen write, and the model provider on loopback that says what a test wants to hear.
+//! that loses power at a chosen write, the model provider on loopback that says what a test wants to hear, and real
+//! database servers.
 
 pub mod clock;
 pub mod conformance;
 pub mod crash;
 pub mod model_server;
 pub mod power_loss;
+#[cfg(target_os = "linux")]
+pub mod servers;

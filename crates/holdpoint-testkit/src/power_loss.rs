@@ -235,6 +235,10 @@ impl Store for PowerLoss {
         self.cache("read the audit records")?.audit(after, limit).await
     }
 
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+        self.cache("read the end of the audit")?.audit_head().await
+    }
+
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.cache("load a definition")?.definition(digest).await
     }

@@ -116,6 +116,9 @@ impl Store for AuditedStore {
     async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
         self.inner.audit(after, limit).await
     }
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+        self.inner.audit_head().await
+    }
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.inner.definition(digest).await
     }

@@ -115,6 +115,7 @@ pub struct DecideRequest {
     via: Option<String>,
     groups: Vec<String>,
     request: Option<String>,
+    note: Option<String>,
     seen: Option<Digest>,
     rule: Option<NewRule>,
 }
@@ -129,6 +130,7 @@ impl DecideRequest {
             via: None,
             groups: Vec::new(),
             request: None,
+            note: None,
             seen: pause.seen(),
             rule: None,
         }
@@ -155,6 +157,12 @@ impl DecideRequest {
     /// A name of one's own for this request, recorded with the decision.
     pub fn request(mut self, name: impl Into<String>) -> Self {
         self.request = Some(name.into());
+        self
+    }
+
+    /// Words for the model beside the decision: it sees them with its next call. They change no argument.
+    pub fn note(mut self, words: impl Into<String>) -> Self {
+        self.note = Some(words.into());
         self
     }
 
@@ -201,6 +209,7 @@ impl DecideRequest {
             via: self.via,
             groups: self.groups,
             request: self.request,
+            note: self.note,
             seen: self.seen,
             rule: self.rule,
             ..DecisionInput::new(pause, decision, by)

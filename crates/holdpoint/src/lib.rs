@@ -49,9 +49,10 @@ pub use holdpoint_macros::tool;
 
 pub use holdpoint_core::agent::FinishRule;
 pub use holdpoint_core::audit::{AuditKind, AuditNote, AuditRecord};
-pub use holdpoint_core::decision::{Answers, Decision, DecisionInput};
+pub use holdpoint_core::decision::{Answers, Decision, DecisionInput, Manner};
 pub use holdpoint_core::event::RunEvent;
 pub use holdpoint_core::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, RuleId, RunId, SessionId, ToolName};
+pub use holdpoint_core::input::SupersedeInput;
 pub use holdpoint_core::json::{CanonicalJson, Digest, JsonProblem};
 pub use holdpoint_core::message::{Content, Item, Part, Source, Usage};
 pub use holdpoint_core::pause::{

@@ -99,15 +99,20 @@ async fn cut_at(scenario: &Scenario, write: u32, cut: Cut) -> bool {
     let place = format!("killed {cut:?} write {write}");
     let folder = tempfile::tempdir().unwrap();
     let is_cut = kill_at_cut(spawn(folder.path(), scenario, write, cut), &place);
+    go_on(scenario, &place, folder.path(), |_| {}).await;
+    is_cut
+}
 
+/// Goes on with what a killed process left behind, to the end, and checks all of it.
+async fn go_on(scenario: &Scenario, place: &str, folder: &Path, meddle: impl FnOnce(&mut Acknowledged)) {
     let clock = clock_at(24);
-    let store = open(folder.path(), &clock);
-    let world = World::in_file(&folder.path().join("world"));
-    let mut acknowledged = Acknowledged::in_file(&folder.path().join("acknowledged"));
+    let store = open(folder, &clock);
+    let world = World::in_file(&folder.join("world"));
+    let mut acknowledged = Acknowledged::in_file(&folder.join("acknowledged"));
     let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
     let Attempt::Finished(run) = attempt else { panic!("{place}: the store vanished after the restart") };
-    check(scenario, &place, &run, &store, &world, &acknowledged).await;
-    is_cut
+    meddle(&mut acknowledged);
+    check(scenario, place, &run, &store, &world, &acknowledged).await;
 }
 
 async fn count_writes(scenario: &Scenario) -> u32 {
@@ -163,6 +168,39 @@ killed_at_every_write! {
     repeatable_tools_survive_kill_9_at_every_write => "repeatable tools",
     two_rounds_survive_kill_9_at_every_write => "two rounds",
     an_answer_in_place_survives_kill_9_at_every_write => "respond",
+    decisions_at_once_survive_kill_9_at_every_write => "together",
+    a_message_in_their_place_survives_kill_9_at_every_write => "instead",
+}
+
+/// A control that must fail: tools that may be repeated are counted as if they might not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[should_panic(expected = "took effect 2 times")]
+async fn an_effect_repeated_after_kill_9_would_be_seen() {
+    for mut scenario in scenarios().into_iter().filter(|scenario| scenario.repeats) {
+        let writes = count_writes(&scenario).await;
+        scenario.repeats = false;
+        for write in 1..=writes {
+            cut_at(&scenario, write, Cut::Before).await;
+        }
+    }
+}
+
+/// A control that must fail: what the killed process was told is recorded is not what is found.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[should_panic(expected = "a confirmed decision")]
+async fn a_decision_lost_by_kill_9_would_be_seen() {
+    let scenario = &scenarios()[0];
+    for write in 1..=count_writes(scenario).await {
+        let folder = tempfile::tempdir().unwrap();
+        kill_at_cut(spawn(folder.path(), scenario, write, Cut::After), "control");
+        let told = Acknowledged::in_file(&folder.path().join("acknowledged")).decisions;
+        go_on(scenario, "control", folder.path(), |acknowledged| {
+            for pause in told.keys() {
+                acknowledged.decisions.insert(*pause, holdpoint::Decision::Abandon);
+            }
+        })
+        .await;
+    }
 }
 
 /// The long version: `cargo xtask crash`.

@@ -178,3 +178,17 @@ async fn an_observer_is_told_what_was_committed_and_how_long_things_took() {
 async fn an_observer_that_panics_stops_nothing() {
     observed(Arc::new(Ledger { panics: true, ..Ledger::default() })).await;
 }
+
+#[tokio::test]
+async fn whoever_watches_the_pauses_sees_those_of_a_run_that_is_brought_in() {
+    let (runner, agent) =
+        (Runner::in_memory(ScriptedModel::new([delete("a")])), agent("Desk", [gated(&Effects::default())]));
+    let outcome = runner.run(&agent, "go").await.unwrap();
+    let mut state = runner.state(&agent, outcome.run_id()).await.unwrap();
+    state.deny_with(&outcome.pauses()[0], "no").unwrap();
+    let elsewhere = Runner::in_memory(ScriptedModel::by(|_| Reply::text("Done.")));
+    let mut watch = elsewhere.runtime().watch_pauses();
+    elsewhere.resume_state(&agent, state).await.unwrap();
+    let seen = [watch.next().await.unwrap(), watch.next().await.unwrap()];
+    assert_eq!(seen.each_ref().map(change), ["1 opened approval delete", "1 decided approval delete"]);
+}

@@ -40,9 +40,13 @@ pub struct HeldApproval {
     /// How many different people must approve; `None` for one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quorum: Option<u32>,
-    /// What happens to further calls of the same turn that a decision does not name.
-    #[serde(default, skip_serializing_if = "Fill::is_default")]
-    pub fill: Fill,
+    /// What happens to further calls of the same turn that a decision does not name; `None` where the file does not say,
+    /// so that each wire does what it is known for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fill: Option<Fill>,
+    /// What words that a person gives together with an approval do.
+    #[serde(default, skip_serializing_if = "OnNote::is_default")]
+    pub on_note: OnNote,
 }
 
 /// Until when somebody must have decided.
@@ -79,18 +83,28 @@ impl Deadline {
 }
 
 /// What happens to calls of one turn that are shown together, when a decision names fewer than there are.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fill {
     /// The first decision counts for the rest.
     First,
-    /// They stay open.
-    #[default]
+    /// Each needs a decision of its own.
     None,
 }
 
-impl Fill {
+/// What words that a person gives together with an approval do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnNote {
+    /// The call runs, and the model is told them beside its outcome.
+    #[default]
+    Append,
+    /// The call does not run, and the model is asked for a revised one.
+    Revise,
+}
+
+impl OnNote {
     fn is_default(&self) -> bool {
-        *self == Self::None
+        *self == Self::Append
     }
 }

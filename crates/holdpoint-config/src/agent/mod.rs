@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub use approval::{ApprovalSpec, Deadline, Fill, HeldApproval};
+pub use approval::{ApprovalSpec, Deadline, Fill, HeldApproval, OnNote};
 pub use interrupt::{CheckpointBackend, FieldKind, InputField, InterruptSpec};
 pub use model::{BadModelName, ModelName, ModelRef, ModelRefProblem, ModelSpec, OpenAiApi, Provider};
 pub use name::{AgentName, BadAgentName};
@@ -104,6 +104,28 @@ pub struct AgentSpec {
     /// Where earlier messages of the session are kept.
     #[serde(default)]
     pub memory: MemorySpec,
+    /// What a message does that comes while somebody is asked.
+    #[serde(default, skip_serializing_if = "WhileHeld::is_default")]
+    pub on_message_while_held: WhileHeld,
+}
+
+/// What a message does that comes while a run of the agent waits for somebody's decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhileHeld {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is kept, and the model sees it after the decision.
+    Queue,
+    /// It takes the place of the decision: nothing runs, and the model is told why.
+    Supersede,
+}
+
+impl WhileHeld {
+    fn is_default(&self) -> bool {
+        *self == Self::Refuse
+    }
 }
 
 /// How an agent works.

@@ -26,6 +26,9 @@ pub struct ToolSpec {
     /// How clients see its calls.
     #[serde(default, skip_serializing_if = "DisplaySpec::is_default")]
     pub display: DisplaySpec,
+    /// Whether each of its calls needs a decision of its own: none is filled in from that of another call.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub explicit_decision: bool,
 }
 
 impl ToolSpec {

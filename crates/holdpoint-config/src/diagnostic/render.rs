@@ -108,3 +108,50 @@ fn boundary(text: &str, mut offset: usize) -> usize {
     }
     offset
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::Code;
+    use super::*;
+
+    #[test]
+    fn a_line_that_may_hold_a_secret_is_not_shown() {
+        for line in [
+            "webhooks: { secret: abc }",
+            "  SECRET:   abc",
+            "password: abc",
+            "  - { name: ci, api_key: abc }",
+            "sha256: abc",
+            "  key: hpk_abc",
+            "hook: whsec_abc",
+            "headers: { X: 'HPK_abc' }",
+        ] {
+            assert!(may_hold_a_secret(line), "{line}");
+        }
+        for line in ["listen: 127.0.0.1:8888", "secretary: ana", "name: password-reset", ""] {
+            assert!(!may_hold_a_secret(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn of_a_line_that_is_not_shown_the_place_is_told_and_of_others_the_text() {
+        let text = "listen: nowhere\nwebhooks: { secret: whsec_s3cret }\n";
+        let source = Arc::new(Source::new("holdpoint.yaml", text));
+        let shown = |start: usize, end: usize| {
+            let (span, code) = (Span { start, end }, Code::WrongType);
+            let problem = Diagnostic::within(&source, span, Severity::Error, code, "`x` is wrong");
+            [Style::Plain, Style::Coloured].map(|style| render(&problem, style))
+        };
+        let open = text.find("nowhere").unwrap();
+        for text in shown(open, open + 7) {
+            assert!(text.contains("listen: ") && text.contains("nowhere"), "{text}");
+        }
+        let masked = text.find("whsec").unwrap();
+        for text in shown(masked, masked + 5) {
+            assert!(text.contains("`x` is wrong") && text.contains("holdpoint.yaml:2:21"), "{text}");
+            assert!(!text.contains("s3cret") && !text.contains("webhooks"), "{text}");
+        }
+    }
+}

@@ -137,7 +137,8 @@ fn the_tighter_deadline_is_a_written_one_and_the_sooner() {
 
 fn shell(approval: Option<ApprovalSpec>) -> ToolSpec {
     let source = ToolSource::Builtin(BuiltinTool::Shell(ShellConfig::default()));
-    ToolSpec { source, approval, effects: Default::default(), display: DisplaySpec::default() }
+    let display = DisplaySpec::default();
+    ToolSpec { source, approval, effects: Default::default(), display, explicit_decision: false }
 }
 
 #[test]

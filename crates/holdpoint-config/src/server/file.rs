@@ -57,12 +57,12 @@ fn group<'n>(reader: &Reader<'_>, node: &'n Node, prefix: &str, values: &mut Fil
             group(reader, &entry.value, &key, values);
         } else {
             let start = if prefix.is_empty() { String::new() } else { format!("{prefix}.") };
-            let mut names: Vec<&str> = keys()
-                .filter_map(|known| known.strip_prefix(&start))
-                .filter_map(|rest| rest.split('.').next())
-                .filter(|name| !name.is_empty())
-                .collect();
-            names.dedup();
+            let mut names: Vec<&str> = Vec::new();
+            for name in keys().filter_map(|known| known.strip_prefix(&start)?.split('.').next()) {
+                if !name.is_empty() && !names.contains(&name) {
+                    names.push(name);
+                }
+            }
             let hint = did_you_mean(&entry.key, names.iter().copied());
             let hint = hint.unwrap_or_else(|| format!("the fields are {}", names.join(", ")));
             let message = format!("{what} has no field {}", quoted(&entry.key));

@@ -47,6 +47,8 @@ pub struct ServerConfig {
     pub limits: RequestLimits,
     /// How long somebody is waited for where neither tool nor rule says; `None` for ever.
     pub pause_deadline: Option<Duration>,
+    /// How long an agent's question waits for its answer where no rule says; `None` for ever.
+    pub question_deadline: Option<Duration>,
     /// How often a model may be called in one run where its agent does not say.
     pub turns_max: u32,
     /// How long runs in motion may take to come to a stop when the server ends.
@@ -59,6 +61,8 @@ pub struct ServerConfig {
     pub mcp_servers: BTreeMap<String, McpServer>,
     /// Which hosts and origins browsers may name.
     pub web: Web,
+    /// Under which path Mastra's protocol stands.
+    pub mastra_prefix: String,
     /// How it logs.
     pub log: Log,
 }
@@ -92,7 +96,7 @@ pub struct Traces {
 pub struct Webhooks {
     /// The key that signs them; without one there are none.
     pub secret: Option<SecretString>,
-    /// Whether private, loopback and link-local addresses may be called.
+    /// Whether private and loopback addresses may be called; link-local ones never are.
     pub allow_private: bool,
 }
 

@@ -87,7 +87,12 @@ fn config(
         service_name: typed.text("traces.service_name").unwrap_or_default(),
         sample_ratio: typed.number("traces.sample_ratio"),
     });
-    let deadline = u64::try_from(typed.integer("pause.deadline_seconds")).ok().filter(|seconds| *seconds > 0);
+    let deadline = |key| {
+        let seconds = u64::try_from(typed.integer(key)).ok().filter(|seconds| *seconds > 0);
+        seconds.map(Duration::from_secs)
+    };
+    let pause_deadline = deadline("pause.deadline_seconds");
+    let question_deadline = deadline("pause.question_deadline_seconds");
     let format = match typed.choice("log.format") {
         Some("json") => LogFormat::Json,
         _ => LogFormat::Text,
@@ -101,6 +106,7 @@ fn config(
     };
     let webhooks = Webhooks { secret: typed.webhook_secret(), allow_private: typed.boolean("webhooks.allow_private") };
     let web = Web { allowed_hosts: typed.hosts(), allowed_origins: typed.origins() };
+    let mastra_prefix = typed.mastra_prefix();
     let (public_url, strict, turns_max) =
         (typed.url("public_url"), typed.boolean("strict"), typed.small("run.max_turns"));
     let shutdown = Duration::from_secs(u64::try_from(typed.integer("shutdown_seconds")).unwrap_or(0));
@@ -113,13 +119,15 @@ fn config(
         strict,
         access: access?,
         limits,
-        pause_deadline: deadline.map(Duration::from_secs),
+        pause_deadline,
+        question_deadline,
         turns_max,
         shutdown,
         traces,
         webhooks,
         mcp_servers: mcp_servers.unwrap_or_else(BTreeMap::new),
         web,
+        mastra_prefix,
         log: Log { format, filter: typed.text("log.filter").unwrap_or_default() },
     })
 }
@@ -296,6 +304,25 @@ impl Typed<'_> {
             return None;
         }
         Some(SecretString::from(text.trim().to_owned()))
+    }
+
+    /// A path of plain segments that no other protocol stands under.
+    fn mastra_prefix(&self) -> String {
+        let key = "protocols.mastra.prefix";
+        let Some((setting, raw)) = self.raw(key) else { return String::new() };
+        let text = raw.text();
+        let path = text.trim().trim_end_matches('/');
+        let is_plain = |part: &str| {
+            !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+        };
+        let is_path = path.is_empty() || path.strip_prefix('/').is_some_and(|rest| rest.split('/').all(is_plain));
+        let is_taken = ["/api/v1", "/api/v2"].iter().any(|taken| format!("{path}/").starts_with(&format!("{taken}/")));
+        if !is_path || is_taken || path.len() > 128 {
+            let hint = "write a path such as `/api` or `/mastra`; `/api/v1` and `/api/v2` are taken";
+            self.bad(raw, Code::BadValue, format!("`{key}` cannot be {}", quoted(&text)), hint);
+            return setting.default.to_owned();
+        }
+        path.to_owned()
     }
 
     fn hosts(&self) -> Vec<String> {

@@ -117,7 +117,7 @@ pub const SETTINGS: &[Setting] = &[
         "HOLDPOINT_STORE",
         "sqlite://holdpoint.db",
         SettingKind::Store,
-        "Where runs are kept: sqlite://FILE, postgres://…, redis://… or memory:",
+        "Where runs are kept: sqlite://FILE or memory: (postgres:// and redis:// are not in this build)",
     ),
     Setting {
         other_variable: Some("AGENT_CONFIG_DIR"),
@@ -232,9 +232,17 @@ pub const SETTINGS: &[Setting] = &[
         "pause.deadline_seconds",
         "pause-deadline-seconds",
         "HOLDPOINT_PAUSE_DEADLINE_SECONDS",
-        "86400",
+        "300",
         SettingKind::Integer { min: 0, max: crate::limits::DEADLINE_SECONDS_MAX },
         "How long somebody is waited for where neither tool nor rule says; 0 for ever",
+    ),
+    setting(
+        "pause.question_deadline_seconds",
+        "question-deadline-seconds",
+        "HOLDPOINT_QUESTION_DEADLINE_SECONDS",
+        "600",
+        SettingKind::Integer { min: 0, max: crate::limits::DEADLINE_SECONDS_MAX },
+        "How long an agent's question waits for its answer where no rule says; 0 for ever",
     ),
     setting(
         "run.max_turns",
@@ -307,6 +315,14 @@ pub const SETTINGS: &[Setting] = &[
         "",
         SettingKind::List,
         "Origins of web pages that may call the server",
+    ),
+    setting(
+        "protocols.mastra.prefix",
+        "mastra-prefix",
+        "HOLDPOINT_MASTRA_PREFIX",
+        "/api",
+        SettingKind::Text,
+        "Path under which Mastra's protocol stands: the client's `apiPrefix`",
     ),
     setting(
         "log.format",

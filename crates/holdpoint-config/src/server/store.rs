@@ -51,7 +51,7 @@ impl StoreAddress {
             Some(("postgres" | "postgresql", _)) => return Err("a host is missing, as in `postgres://host/database`"),
             Some(("redis" | "rediss", rest)) if has_host(rest) => StoreKind::Redis,
             Some(("redis" | "rediss", _)) => return Err("a host is missing, as in `redis://host`"),
-            _ => return Err("write sqlite://FILE, postgres://…, redis://… or memory:"),
+            _ => return Err("write sqlite://FILE or memory:; postgres:// and redis:// are not in this build"),
         };
         Ok(Self { kind, address: SecretString::from(address.to_owned()) })
     }

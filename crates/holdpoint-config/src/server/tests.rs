@@ -37,7 +37,8 @@ fn without_anything_the_server_listens_on_loopback_with_a_file() {
     assert_eq!(config.agents.to_str(), Some("./agents"));
     assert_eq!(config.policies, None);
     assert!(!config.access.access.is_guarded() && !config.strict && config.traces.is_none());
-    assert_eq!(config.pause_deadline, Some(Duration::from_secs(86_400)));
+    assert_eq!(config.pause_deadline, Some(Duration::from_secs(300)));
+    assert_eq!(config.question_deadline, Some(Duration::from_secs(600)));
     assert_eq!(config.limits.body_bytes_max, 1_048_576);
     assert_eq!(config.log, Log { format: LogFormat::Text, filter: "info".to_owned() });
 }
@@ -68,6 +69,7 @@ fn every_setting_has_three_names_and_each_works() {
         };
         let value = if setting.key == "run.max_turns" { "77" } else { value };
         let value = if setting.key == "web.allowed_hosts" { "x.example" } else { value };
+        let value = if setting.key == "protocols.mastra.prefix" { "/mastra" } else { value };
         let quoted = match setting.kind {
             SettingKind::Boolean | SettingKind::Integer { .. } | SettingKind::Number { .. } => value.to_owned(),
             SettingKind::Secret => "\"${S}\"".to_owned(),
@@ -131,7 +133,7 @@ access:
     algorithms: [ES256]
     leeway_seconds: 30
 limits: {{ body_bytes_max: 2048, requests_per_second: 5, requests_burst: 10, streams_max: 100 }}
-pause: {{ deadline_seconds: 0 }}
+pause: {{ deadline_seconds: 0, question_deadline_seconds: 0 }}
 run: {{ max_turns: 40 }}
 shutdown_seconds: 3
 traces: {{ endpoint: "http://localhost:4318", sample_ratio: 0.25 }}
@@ -151,7 +153,7 @@ mcp_servers:
     let config = config(&file, &environment, &[]);
     assert_eq!(config.store.expose(), "postgres://hold:s3cret-pg@db.example:5432/hold?sslmode=require");
     assert_eq!(config.store.to_string(), "postgres://db.example:5432/hold");
-    assert_eq!(config.pause_deadline, None);
+    assert_eq!((config.pause_deadline, config.question_deadline), (None, None));
     assert_eq!(config.turns_max, 40);
     let Access::Guarded { api_keys, jwt } = &config.access.access else { panic!("guarded") };
     assert_eq!(api_keys[1].roles, [Role::Approver, Role::Auditor]);
@@ -253,7 +255,7 @@ fn mistakes_in_the_file_are_named_with_their_places() {
             "holdpoint.yaml:2:33: error: `limits.streams_max` must be from 1 to 1000000 (hint: choose another number)",
             "holdpoint.yaml:2:52: error: `limits.requests_burst` must be a whole number (hint: write a number from 1 to 1000000)",
             "holdpoint.yaml:3:16: error: `log.format` cannot be `xml` (hint: write `text` or `json`)",
-            "holdpoint.yaml:4:8: error: `store` is not the address of a store (hint: write sqlite://FILE, postgres://…, redis://… or memory:)",
+            "holdpoint.yaml:4:8: error: `store` is not the address of a store (hint: write sqlite://FILE or memory:; postgres:// and redis:// are not in this build)",
             "holdpoint.yaml:5:9: error: `strict` must be true or false (hint: write true or false)",
         ],
     );
@@ -266,6 +268,12 @@ fn mistakes_in_the_file_are_named_with_their_places() {
             "holdpoint.yaml:3:25: error: `*` is not an origin (hint: write `https://host`, without a path; `*` is not accepted)",
             "holdpoint.yaml:3:47: error: `https://x` is not a host (hint: write `holdpoint.example` or `holdpoint.example:8888`)",
             "holdpoint.yaml:4:9: error: `access` must be a mapping and is a number",
+        ],
+    );
+    check(
+        "access: { modus_operandi: solo }\n",
+        &[
+            "holdpoint.yaml:1:11: error: `access` has no field `modus_operandi` (hint: the fields are mode, admin_key_sha256, separation_of_duties, jwt, api_keys)",
         ],
     );
     check(
@@ -318,10 +326,25 @@ fn addresses_of_stores() {
         ("sqlite://", Err("a file is missing, as in `sqlite://holdpoint.db`")),
         ("postgres://", Err("a host is missing, as in `postgres://host/database`")),
         ("redis:", Err("a host is missing, as in `redis://host`")),
-        ("", Err("write sqlite://FILE, postgres://…, redis://… or memory:")),
-        ("holdpoint.db", Err("write sqlite://FILE, postgres://…, redis://… or memory:")),
+        ("", Err("write sqlite://FILE or memory:; postgres:// and redis:// are not in this build")),
+        ("holdpoint.db", Err("write sqlite://FILE or memory:; postgres:// and redis:// are not in this build")),
     ] {
         let found = StoreAddress::parse(address).map(|store| store.to_string());
         assert_eq!(found, expected.map(str::to_owned), "{address}");
+    }
+}
+
+#[test]
+fn mastras_protocol_stands_under_a_path_that_is_free() {
+    let prefix = |file: &str| config(file, &FixedEnvironment::empty(), &[]).mastra_prefix;
+    assert_eq!(prefix(""), "/api");
+    assert_eq!(prefix("protocols: { mastra: { prefix: /mastra/v1/ } }\n"), "/mastra/v1");
+    assert_eq!(prefix("protocols: { mastra: { prefix: / } }\n"), "");
+    for bad in ["/api/v1", "/api/v2/x", "mastra", "/{id}"] {
+        let hint = "write a path such as `/api` or `/mastra`; `/api/v1` and `/api/v2` are taken";
+        check(
+            &format!("protocols: {{ mastra: {{ prefix: '{bad}' }} }}\n"),
+            &[&format!("holdpoint.yaml:1:32: error: `protocols.mastra.prefix` cannot be `{bad}` (hint: {hint})")],
+        );
     }
 }

@@ -130,6 +130,9 @@ pub struct RunStarted {
     pub turns_max: Option<u32>,
     /// Who asks.
     pub by: ActorId,
+    /// Whether a person must look at every call of the run, whatever its tools say.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub holds_every_call: bool,
 }
 
 /// Guardrails spoke.
@@ -152,6 +155,9 @@ pub struct ModelReplied {
     /// How many staged inputs it had been shown.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub admitted: u32,
+    /// What it thought before it spoke, as far as it showed that. Shown to people, never to a model again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thinking: Option<String>,
     /// Its words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
@@ -242,6 +248,9 @@ pub struct InputStaged {
     pub content: Content,
     /// Who.
     pub by: ActorId,
+    /// The caller's own name of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
 }
 
 /// Somebody took a rule back.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Manner};
 use crate::ids::{ActorId, CallPath, RuleId};
 use crate::json::Digest;
 use crate::pause::PauseKind;
@@ -95,6 +95,9 @@ pub struct PauseDecided {
     /// The caller's own name of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// Whether it was given for this very pause.
+    #[serde(default, skip_serializing_if = "Manner::is_given")]
+    pub manner: Manner,
 }
 
 impl PauseDecided {

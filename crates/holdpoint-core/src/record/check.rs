@@ -1,6 +1,6 @@
 //! Events from outside are checked before they are taken as fact: a journal that contradicts itself is refused whole.
 
-use crate::decision::Decision;
+use crate::decision::{Decision, Manner};
 use crate::event::{
     CallAllowed, CallAnswered, HandedOff, ModelReplied, PauseDecided, PauseOpened, PauseVoted, RunEnd, RunEvent,
 };
@@ -99,6 +99,8 @@ fn check_reply(run: &Run, replied: &ModelReplied) -> Result<(), Problem> {
     let staged = if replied.frame.is_root() { run.staged().len() } else { 0 };
     is_true(replied.admitted as usize <= staged, "more inputs were admitted than staged")?;
     is_true(replied.calls.len() <= limits::CALLS_PER_REPLY_MAX, "too many calls")?;
+    let thought = replied.thinking.as_ref().map_or(0, String::len);
+    is_true(thought <= limits::THINKING_BYTES_MAX, "too many thoughts")?;
     let mut ids: Vec<&str> = replied.calls.iter().map(|call| call.call_id.as_str()).collect();
     ids.sort_unstable();
     is_true(!ids.windows(2).any(|pair| pair[0] == pair[1]), "a call id stands twice in the reply")?;
@@ -204,6 +206,8 @@ fn check_decision(run: &Run, decided: &PauseDecided) -> Result<(), Problem> {
     let name = decided.decision.name();
     is_true(pause.kind.allowed_decisions().contains(&name), "the decision does not answer this kind of pause")?;
     check_approval(pause, decided)?;
+    let closes = matches!(decided.decision, Decision::Deny { .. } | Decision::Abandon);
+    is_true(closes || decided.manner != Manner::Superseded, "what a message takes the place of is not let run")?;
     match (&decided.decision, decided.rule) {
         (Decision::Approve, Some(rule)) => check_rule(run, rule, RuleSays::Yes),
         (Decision::Deny { .. }, Some(rule)) => check_rule(run, rule, RuleSays::No),

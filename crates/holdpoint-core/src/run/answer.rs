@@ -13,7 +13,9 @@ use crate::run::{Begun, limits};
 use crate::tool::Outcome;
 
 /// What the model is told of a person's answers; a refusal where they do not fit the questions.
-pub(super) fn outcome(begun: &Begun, pause: &Pause, answers: &Answers) -> Result<Outcome, Refusal> {
+///
+/// Other words than the options are taken where the question says so, or where the person was offered to use their own.
+pub(super) fn outcome(begun: &Begun, pause: &Pause, answers: &Answers, in_own_words: bool) -> Result<Outcome, Refusal> {
     let refuse = |problem: String| Refusal::InvalidAnswers { pause: pause.id, problem };
     let Subject::Call { path, .. } = &pause.subject else { return Err(refuse("no question was asked".to_owned())) };
     let call = begun.call(path).ok_or(Refusal::PauseNotFound(pause.id))?;
@@ -27,7 +29,7 @@ pub(super) fn outcome(begun: &Begun, pause: &Pause, answers: &Answers) -> Result
     for (index, question) in questions.iter().enumerate() {
         let given = answers.get(&question.question);
         let given = given.ok_or_else(|| refuse(format!("question {} has no answer", index + 1)))?;
-        check(question, given).map_err(|problem| refuse(format!("question {}: {problem}", index + 1)))?;
+        check(question, given, in_own_words).map_err(|problem| refuse(format!("question {}: {problem}", index + 1)))?;
         told.insert(question.question.clone(), value_of(question, given));
     }
     let value = Value::Object(Map::from_iter([("answers".to_owned(), Value::Object(told))]));
@@ -35,8 +37,8 @@ pub(super) fn outcome(begun: &Begun, pause: &Pause, answers: &Answers) -> Result
     Ok(Outcome::Result(Content::Json(json)))
 }
 
-fn check(question: &Question, given: &[String]) -> Result<(), String> {
-    let takes_text = question.options.is_empty() || question.options.iter().any(|option| option.input);
+fn check(question: &Question, given: &[String], in_own_words: bool) -> Result<(), String> {
+    let takes_text = in_own_words || question.options.is_empty() || question.options.iter().any(|option| option.input);
     let is_option = |text: &String| question.options.iter().any(|option| option.label == *text);
     if given.is_empty() {
         return Err("an answer expected".to_owned());

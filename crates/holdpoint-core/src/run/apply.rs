@@ -171,6 +171,7 @@ impl Begun {
             by: decided.by.clone(),
             via: decided.via.clone(),
             request: decided.request.clone(),
+            manner: decided.manner,
             at,
         });
         let Some(subject) = self.set_pause(decided.number, state) else { return };

@@ -1,15 +1,19 @@
 //! Somebody answered a pause. The first answer stands; every later one is told of it.
 
-use crate::decision::{Decision, DecisionInput};
+use std::collections::BTreeSet;
+
+use crate::decision::{Decision, DecisionInput, Manner};
 use crate::event::{CallReleased, PauseDecided, RuleRevoked, RunEvent};
 use crate::ids::{ActorId, AgentId, CallPath, RuleId, RunId};
+use crate::input::Input;
 use crate::json::CanonicalJson;
+use crate::message::Content;
 use crate::pause::{Pause, PauseKind, PauseState, Subject};
 use crate::policy::{AgentScope, Constraint, NewRule, RuleEffect, Scope, StandingRule};
 use crate::refusal::Refusal;
 use crate::run::screen::answered;
 use crate::run::start::{check_size, check_text};
-use crate::run::{Begun, answer, check_once, limits, vote};
+use crate::run::{Begun, Run, State, answer, check_once, limits, start, vote};
 use crate::time::Timestamp;
 use crate::tool::{CallState, Outcome, ToolRef};
 
@@ -22,17 +26,53 @@ pub(super) fn close(begun: &Begun, run: RunId, input: DecisionInput, now: Timest
     check_open(pause, now)?;
     check_fit(begun, pause, &input)?;
     let rule = input.rule.as_ref().map(|new| make_rule(begun, run, pause, &input, new, now)).transpose()?;
-    if let Some(vote) = vote::cast(pause, &input) {
+    let note = note(begun, &input)?;
+    if let Some(mut vote) = vote::cast(pause, &input) {
+        // An approval that somebody gives twice is one, and so are their words.
+        let is_new = !vote.is_empty();
+        vote.extend(note.filter(|_| is_new));
         return Ok(vote);
     }
 
     let mut events = settle(begun, pause, Answer::of(&input))?;
+    events.extend(note);
     if let Some(rule) = rule {
         let applies = input.rule.as_ref().is_some_and(|new| new.apply_to_open);
         events.push(RunEvent::RuleMade(rule.clone()));
         if applies {
             events.extend(settle_others(begun, &input, &rule, now)?);
         }
+    }
+    Ok(events)
+}
+
+/// The person's own words for the model, staged together with the decision.
+fn note(begun: &Begun, input: &DecisionInput) -> Result<Option<RunEvent>, Refusal> {
+    let Some(words) = &input.note else { return Ok(None) };
+    let staged = start::stage(begun, Content::Text(words.clone()), input.by.clone(), None)?;
+    Ok(staged.into_iter().next())
+}
+
+/// Several answers at once: each is read on top of the one before it, and one that is refused refuses all of them.
+pub(super) fn close_all(
+    begun: &Begun,
+    run: RunId,
+    inputs: Vec<DecisionInput>,
+    now: Timestamp,
+) -> Result<Vec<RunEvent>, Refusal> {
+    let (limit, found) = (limits::DECISIONS_MAX, inputs.len());
+    if found > limit {
+        return Err(Refusal::OverLimit { what: "decisions at once", limit, found });
+    }
+    let mut decided = BTreeSet::new();
+    let mut ahead = Run { id: run, state: State::Begun(Box::new(begun.clone())) };
+    let mut events = Vec::new();
+    for input in inputs {
+        // The second would be taken for a repetition of the first, or for a latecomer; it is neither.
+        if !decided.insert(input.pause) {
+            return Err(Refusal::OverLimit { what: "decisions for one pause", limit: 1, found: 2 });
+        }
+        events.extend(ahead.advance(Input::Decision(input), now)?);
     }
     Ok(events)
 }
@@ -125,12 +165,12 @@ fn check_fit(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<(), 
             check_text("bytes in a decision's text", text)
         }
         Decision::Happened { result } => check_size("bytes in a result", result),
-        Decision::Answer { answers } => answer::outcome(begun, pause, answers).map(|_| ()),
+        Decision::Answer { answers } => answer::outcome(begun, pause, answers, input.in_own_words).map(|_| ()),
         _ => Ok(()),
     }
 }
 
-fn check_name(what: &'static str, name: Option<&str>) -> Result<(), Refusal> {
+pub(super) fn check_name(what: &'static str, name: Option<&str>) -> Result<(), Refusal> {
     let (limit, found) = (limits::NAME_BYTES_MAX, name.map_or(0, str::len));
     if found > limit { Err(Refusal::OverLimit { what, limit, found }) } else { Ok(()) }
 }
@@ -142,12 +182,18 @@ pub(super) struct Answer<'a> {
     pub(super) via: Option<&'a str>,
     pub(super) rule: Option<RuleId>,
     pub(super) request: Option<&'a str>,
+    pub(super) manner: Manner,
 }
 
 impl<'a> Answer<'a> {
+    /// This actor's decision, and nothing more.
+    pub(super) fn by(by: &'a ActorId, decision: &'a Decision) -> Self {
+        Self { decision, by, via: None, rule: None, request: None, manner: Manner::Given }
+    }
+
     fn of(input: &'a DecisionInput) -> Self {
         let (via, request) = (input.via.as_deref(), input.request.as_deref());
-        Self { decision: &input.decision, by: &input.by, via, rule: None, request }
+        Self { decision: &input.decision, by: &input.by, via, rule: None, request, manner: input.manner }
     }
 }
 
@@ -160,6 +206,7 @@ pub(super) fn settle(begun: &Begun, pause: &Pause, answer: Answer<'_>) -> Result
         via: answer.via.map(str::to_owned),
         rule: answer.rule,
         request: answer.request.map(str::to_owned),
+        manner: answer.manner,
     })];
     let Subject::Call { path, .. } = &pause.subject else { return Ok(events) };
     let outcome = match answer.decision {
@@ -167,7 +214,8 @@ pub(super) fn settle(begun: &Begun, pause: &Pause, answer: Answer<'_>) -> Result
         Decision::Approve | Decision::ApproveEdited { .. } | Decision::Deny { message: None } => None,
         Decision::Deny { message: Some(message) } => Some(Outcome::Denied(message.clone())),
         Decision::Respond { content } => Some(Outcome::Responded(content.clone())),
-        Decision::Answer { answers } => Some(answer::outcome(begun, pause, answers)?),
+        // Whether the words fit was seen before: here they are taken as they are.
+        Decision::Answer { answers } => Some(answer::outcome(begun, pause, answers, true)?),
         Decision::Happened { result } => Some(Outcome::Result(result.clone())),
         Decision::Abandon => Some(Outcome::Abandoned),
         Decision::RunAgain => {
@@ -277,8 +325,7 @@ fn settle_others(
         let covers = rule.covers(agent, &tool, &call.arguments) && (rule.is_denial() || !is_denied());
         if covers && rule.is_alive(now, uses) && check_open(other, now).is_ok() {
             uses += 1;
-            let answer =
-                Answer { decision: &decision, by: &rule.author, via: None, rule: Some(rule.id), request: None };
+            let answer = Answer { rule: Some(rule.id), ..Answer::by(&rule.author, &decision) };
             events.extend(settle(begun, other, answer)?);
         }
     }

@@ -84,9 +84,7 @@ pub(super) fn expire(begun: &Begun, id: PauseId, now: Timestamp) -> Result<Vec<R
     let pause = begun.pause(id)?;
     match &pause.state {
         PauseState::Open { expires_at: Some(end) } if *end <= now && pause.terms.on_timeout == OnTimeout::Approve => {
-            let by = &ActorId::timeout();
-            let answer = Answer { decision: &Decision::Approve, by, via: None, rule: None, request: None };
-            decide::settle(begun, pause, answer)
+            decide::settle(begun, pause, Answer::by(&ActorId::timeout(), &Decision::Approve))
         }
         PauseState::Open { expires_at: Some(end) } if *end <= now => {
             let mut events = vec![RunEvent::PauseExpired(PauseExpired { number: id.number })];

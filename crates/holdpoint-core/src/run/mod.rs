@@ -12,6 +12,7 @@ mod decide;
 mod finish;
 mod hold;
 mod screen;
+mod supersede;
 mod tool_outcome;
 mod vote;
 
@@ -52,6 +53,10 @@ pub mod limits {
     pub const TEXT_BYTES_MAX: usize = 1 << 20;
     /// Bytes of one model reply: its words, and the ids and arguments of its calls.
     pub const REPLY_BYTES_MAX: usize = 4 << 20;
+    /// Bytes of what a model thought before it spoke; more is cut off.
+    pub const THINKING_BYTES_MAX: usize = 64 << 10;
+    /// Decisions in one request.
+    pub const DECISIONS_MAX: usize = PAUSES_OPEN_MAX;
     /// Bytes of one outcome; longer ones are cut, and say so.
     pub const RESULT_BYTES_MAX: usize = 4 << 20;
     /// Rules made in one run.
@@ -89,6 +94,7 @@ struct Begun {
     session: SessionId,
     agent: AgentBrief,
     by: ActorId,
+    holds_every_call: bool,
     context: Option<CanonicalJson>,
     started_at: Timestamp,
     frames: BTreeMap<FramePath, Frame>,
@@ -181,6 +187,7 @@ impl Begun {
             // A tool that was under way when the run ended has still done what it did.
             Input::CallEnded { call, outcome } => tool_outcome::end(self, call, outcome),
             Input::Decision(decision) => decide::close(self, id, decision, now),
+            Input::Decisions(decisions) => decide::close_all(self, id, decisions, now),
             Input::DeadlinePassed(pause) => hold::expire(self, pause, now),
             // A rule of the session outlives the run that made it.
             Input::RevokeRule { rule, by } => decide::revoke(self, rule, by),
@@ -194,7 +201,8 @@ impl Begun {
             Input::Orphaned(calls) => tool_outcome::orphan(self, calls),
             Input::HoldAgain { calls, reason, expires_at } => hold::again(self, calls, reason, expires_at),
             Input::OutputChecked { frame, results } => finish::checked(self, frame, results),
-            Input::Stage { content, by } => start::stage(self, content, by),
+            Input::Supersede(message) => supersede::close(self, message, now),
+            Input::Stage { content, by, request } => start::stage(self, content, by, request),
             Input::SetContext(context) => Ok(start::set_context(context)),
             Input::SetAgent { frame, agent } => start::set_agent(self, frame, agent),
             Input::Cancel { by, reason } => finish::cancel(self, by, reason),

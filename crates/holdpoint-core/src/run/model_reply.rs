@@ -13,6 +13,7 @@ use crate::refusal::{Refusal, reply};
 use crate::run::hold::Ask;
 use crate::run::start::check_agent;
 use crate::run::{Begun, Frame, Phase, limits};
+use crate::text::clamp;
 use crate::tool::CallRecord;
 
 pub(super) fn read(begun: &Begun, input: ReplyInput) -> Result<Vec<RunEvent>, Refusal> {
@@ -37,6 +38,7 @@ pub(super) fn read(begun: &Begun, input: ReplyInput) -> Result<Vec<RunEvent>, Re
             let mut events = vec![RunEvent::ModelReplied(ModelReplied {
                 frame: input.frame.clone(),
                 admitted: input.admitted,
+                thinking: input.thinking.filter(|text| !text.is_empty()).map(clamped),
                 text: input.text,
                 calls,
                 usage: input.usage,
@@ -49,6 +51,13 @@ pub(super) fn read(begun: &Begun, input: ReplyInput) -> Result<Vec<RunEvent>, Re
             Ok(events)
         }
         Err(problem) => Ok(vec![problem.into_event(input.frame, input.usage)]),
+    }
+}
+
+fn clamped(thinking: String) -> String {
+    match clamp(&thinking, limits::THINKING_BYTES_MAX) {
+        all if all.len() == thinking.len() => thinking,
+        kept => kept.to_owned(),
     }
 }
 

@@ -10,14 +10,16 @@ use crate::json::CanonicalJson;
 use crate::message::{Content, Usage};
 use crate::policy::GuardrailResult;
 use crate::refusal::{Refusal, failure};
+use crate::run::decide::check_name;
 use crate::run::{Begun, Frame, Phase, finish, limits};
 use crate::time::Timestamp;
 
 pub(super) fn begin(start: StartInput) -> Result<Vec<RunEvent>, Refusal> {
     check_size("bytes in a message", &start.content)?;
     check_agent(&start.agent)?;
-    let StartInput { session, agent, content, context, turns_max, by } = start;
-    Ok(vec![RunEvent::RunStarted(RunStarted { session, agent, input: content, context, turns_max, by })])
+    let StartInput { session, agent, content, context, turns_max, by, holds_every_call } = start;
+    let input = content;
+    Ok(vec![RunEvent::RunStarted(RunStarted { session, agent, input, context, turns_max, by, holds_every_call })])
 }
 
 /// What guardrails said of a frame's input.
@@ -47,8 +49,14 @@ pub(super) fn heard(begun: &Begun, frame: FramePath, results: Vec<GuardrailResul
 }
 
 /// Input given on the way: the model sees it with its next call, after the pending results.
-pub(super) fn stage(begun: &Begun, content: Content, by: ActorId) -> Result<Vec<RunEvent>, Refusal> {
+pub(super) fn stage(
+    begun: &Begun,
+    content: Content,
+    by: ActorId,
+    request: Option<String>,
+) -> Result<Vec<RunEvent>, Refusal> {
     check_size("bytes in a staged input", &content)?;
+    check_name("bytes in the name of a request", request.as_deref())?;
     if begun.staged.len() >= limits::STAGED_MAX {
         return Err(Refusal::OverLimit {
             what: "staged inputs in a run",
@@ -60,7 +68,7 @@ pub(super) fn stage(begun: &Begun, content: Content, by: ActorId) -> Result<Vec<
     if root.is_none_or(|frame| frame.is_exhausted()) {
         return Err(Refusal::OutOfTurn { state: "out of model calls", input: "staged input" });
     }
-    Ok(vec![RunEvent::InputStaged(InputStaged { content, by })])
+    Ok(vec![RunEvent::InputStaged(InputStaged { content, by, request })])
 }
 
 pub(super) fn set_context(context: Option<CanonicalJson>) -> Vec<RunEvent> {
@@ -98,6 +106,7 @@ impl Begun {
             session: started.session.clone(),
             agent: started.agent.clone(),
             by: started.by.clone(),
+            holds_every_call: started.holds_every_call,
             context: started.context.clone(),
             started_at: at,
             frames: BTreeMap::from([(FramePath::root(), root)]),

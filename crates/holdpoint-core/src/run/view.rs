@@ -42,6 +42,11 @@ impl Run {
         self.begun().map(|begun| begun.started_at)
     }
 
+    /// Whether whoever started it wants a person to look at every call.
+    pub fn holds_every_call(&self) -> bool {
+        self.begun().is_some_and(|begun| begun.holds_every_call)
+    }
+
     /// The application's context.
     pub fn context(&self) -> Option<&CanonicalJson> {
         self.begun().and_then(|begun| begun.context.as_ref())

@@ -4,17 +4,18 @@
 //! given agent: turns 3, checks input, checks output, first, after a b      the root agent, Support
 //! given tool fetch: read_only | idempotent | shell | patch | computer | mcp SERVER | question
 //! given tool helper: agent, turns 2, …         given tool transfer: handoff [Agent/path], …
-//! user: TEXT                                   ana adds: TEXT
+//! user: TEXT                                   ana adds: TEXT          ana instead: TEXT
 //! input check [1.0]: pass | objects "TEXT"     output check [1.0]: …
 //! model [1.0] [saw 0]: tool[#id] {json} & …    `tool !"text"` for arguments that are not JSON
-//! model [1.0] says: TEXT                       model asks [until +10m]: TEXT
+//! model [1.0] [thinks WORD] says: TEXT         model asks [until +10m]: TEXT
 //! policy [1.0]: VERDICT & …                    allow | hold [until +10m [then approve]] [for ana] [quorum 2] [rule big]
 //!                                              [because "…"] | deny ["…"] | approve by bot
 //!                                              | rule | rule or hold | invalid "…" | halt "…" | skip ; [guarded]
 //! start [1.0 …]                                tool 1.0: "result"      tool 1.0 fails: "…"     tool 1.0 invalid: "…"
 //! blocked 1.0: "…"                             words: "…"
 //! ana: [always] approve | deny ["…"] | respond "…" | approve … edited {json} | answer {json} | happened "…"
-//!      | run again | abandon, with #1 after the verb; then seen it | seen other | as GROUP | request KEY
+//!      | run again | abandon, with #1 after the verb; then seen it | seen other | as GROUP | request KEY | note WORD
+//!      | implied; several decisions at once stand with & between them
 //!      rules: any agent, where /path = JSON, where /path <= 5, where /path ^ "…", uses 2, until +10m, for session, open too
 //! ana: cancel ["…"]     ana: revoke rule 1     deadline #1     clock +10m     crash     restart
 //! drift 1.0 …: "reason"    context: {json}     set agent [1.0]: Agent/path     fail: "…"
@@ -25,9 +26,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdpoint_core::agent::{AgentBrief, FinishRule};
-use holdpoint_core::decision::{Decision, DecisionInput};
+use holdpoint_core::decision::{Decision, DecisionInput, Manner};
 use holdpoint_core::ids::{CallPath, PauseId, RuleId, ToolName};
-use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput};
+use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput, SupersedeInput};
 use holdpoint_core::json::{CanonicalJson, Digest};
 use holdpoint_core::message::{Content, Usage};
 use holdpoint_core::policy::{
@@ -71,7 +72,11 @@ pub fn act(world: &mut World, line: &str) {
         ["given", "agent"] => given_agent(world, rest),
         ["given", "tool", name] => given_tool(world, name, rest),
         ["user"] => start(world, rest),
-        [who, "adds"] => give(world, Input::Stage { content: rest.into(), by: actor(who) }),
+        [who, "adds"] => give(world, Input::Stage { content: rest.into(), by: actor(who), request: None }),
+        [who, "instead"] => {
+            let (content, by) = (rest.into(), actor(who));
+            give(world, Input::Supersede(SupersedeInput { content, by, via: None, request: None }));
+        }
         ["input", "check", at @ ..] => {
             give(world, Input::InputChecked { frame: path(at), results: results(GuardrailPhase::Input, rest) });
         }
@@ -179,6 +184,7 @@ fn start(world: &mut World, content: &str) {
         context: None,
         turns_max: world.cast.turns_max,
         by: actor("ana"),
+        holds_every_call: false,
     });
     give(world, input);
 }
@@ -186,11 +192,12 @@ fn start(world: &mut World, content: &str) {
 fn model(world: &mut World, words: &[&str], rest: &str) {
     let mut frame = CallPath::root();
     let mut admitted = world.run.staged().len() as u32;
-    let (mut text, mut asks) = (None, None);
+    let (mut text, mut asks, mut thinking) = (None, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
             "saw" => admitted = words.next().unwrap().parse().unwrap(),
+            "thinks" => thinking = words.next().map(|word| (*word).to_owned()),
             "says" => text = Some(rest.to_owned()),
             "asks" => {
                 text = Some(rest.to_owned());
@@ -205,7 +212,8 @@ fn model(world: &mut World, words: &[&str], rest: &str) {
     }
     let calls = if text.is_some() { Vec::new() } else { calls(world, &frame, rest) };
     let usage = Usage::request(10, 1);
-    give(world, Input::ModelReply(ReplyInput { frame, admitted, text, calls, asks_confirmation: asks, usage }));
+    let reply = ReplyInput { frame, admitted, thinking, text, calls, asks_confirmation: asks, usage };
+    give(world, Input::ModelReply(reply));
 }
 
 fn calls(world: &mut World, frame: &CallPath, mut rest: &str) -> Vec<CallRecord> {
@@ -355,19 +363,33 @@ fn look(world: &mut World, what: &str) {
 
 /// What a person says of a pause, a rule or the run.
 fn person(world: &mut World, who: &str, line: &str) {
-    let (always, line) = line.strip_prefix("always ").map_or((false, line), |line| (true, line));
     let words: Vec<&str> = line.split_whitespace().collect();
-    let rest_after = |count: usize| line.split_whitespace().take(count).fold(line, skip_word);
     match words.as_slice() {
-        ["cancel", ..] => cancel(world, who, &text(rest_after(1))),
+        ["cancel", ..] => cancel(world, who, &text(skip_word(line, "cancel"))),
         ["revoke", "rule", number] => {
             let rule = RuleId { run: world.run.id(), number: number.parse().unwrap() };
             give(world, Input::RevokeRule { rule, by: actor(who) });
         }
+        words if words.contains(&"&") => {
+            let decisions = line.split(" & ").map(|part| answer(world, who, part.trim())).collect();
+            give(world, Input::Decisions(decisions));
+        }
+        _ => {
+            let decision = answer(world, who, line);
+            give(world, Input::Decision(decision));
+        }
+    }
+}
+
+fn answer(world: &World, who: &str, line: &str) -> DecisionInput {
+    let (always, line) = line.strip_prefix("always ").map_or((false, line), |line| (true, line));
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let rest_after = |count: usize| line.split_whitespace().take(count).fold(line, skip_word);
+    match words.as_slice() {
         ["run", "again", pause, ..] => decide(world, who, pause, Decision::RunAgain, rest_after(3), always),
         [verb, pause, ..] => {
             let (decision, rest) = decision(verb, rest_after(2));
-            decide(world, who, pause, decision, rest, always);
+            decide(world, who, pause, decision, rest, always)
         }
         _ => panic!("nobody says that: {line}"),
     }
@@ -390,7 +412,7 @@ fn decision<'a>(verb: &str, rest: &'a str) -> (Decision, &'a str) {
     (decision, tail)
 }
 
-fn decide(world: &mut World, who: &str, pause: &str, decision: Decision, rest: &str, always: bool) {
+fn decide(world: &World, who: &str, pause: &str, decision: Decision, rest: &str, always: bool) -> DecisionInput {
     let mut input = DecisionInput::new(pause_id(world, pause), decision, actor(who));
     let mut rule = NewRule::default();
     let mut words = rest.split_whitespace();
@@ -403,6 +425,8 @@ fn decide(world: &mut World, who: &str, pause: &str, decision: Decision, rest: &
             }
             "as" => input.groups.push(next().to_owned()),
             "request" => input.request = Some(next().to_owned()),
+            "note" => input.note = Some(next().to_owned()),
+            "implied" => input.manner = Manner::Implied,
             "any" => rule.any_agent = next() == "agent",
             "where" => rule.constraints.push(constraint(next(), next(), next())),
             "uses" => rule.uses_max = Some(next().parse().unwrap()),
@@ -413,7 +437,7 @@ fn decide(world: &mut World, who: &str, pause: &str, decision: Decision, rest: &
         }
     }
     input.rule = always.then_some(rule);
-    give(world, Input::Decision(input));
+    input
 }
 
 fn constraint(at: &str, test: &str, value: &str) -> Constraint {

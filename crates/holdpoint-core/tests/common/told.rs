@@ -1,6 +1,6 @@
 //! Events in short form, one line each.
 
-use holdpoint_core::decision::Decision;
+use holdpoint_core::decision::{Decision, Manner};
 use holdpoint_core::event::{RunEnd, RunEvent};
 use holdpoint_core::ids::{CallPath, FramePath};
 use holdpoint_core::message::{Content, Item};
@@ -49,7 +49,11 @@ pub fn told(event: &RunEvent, world: &World) -> String {
         RunEvent::PauseVoted(voted) => format!("pause voted #{} by {}", voted.number, voted.by),
         RunEvent::PauseDecided(decided) => {
             let rule = decided.rule.map(|rule| format!(" rule {}", rule.number)).unwrap_or_default();
-            format!("pause decided #{} {} by {}{rule}", decided.number, decision(&decided.decision), decided.by)
+            let manner = match decided.manner {
+                Manner::Given => String::new(),
+                manner => format!(" {}", manner.name()),
+            };
+            format!("pause decided #{} {} by {}{rule}{manner}", decided.number, decision(&decided.decision), decided.by)
         }
         RunEvent::PauseExpired(expired) => format!("pause expired #{}", expired.number),
         RunEvent::PauseWithdrawn(withdrawn) => format!("pause withdrawn #{}", withdrawn.number),

@@ -13,6 +13,9 @@ mod screen;
 mod decide;
 #[rustfmt::skip]
 mod votes;
+mod together;
+#[rustfmt::skip]
+mod supersede;
 mod deadlines;
 mod questions;
 #[rustfmt::skip]

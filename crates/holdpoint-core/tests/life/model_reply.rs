@@ -1,5 +1,6 @@
 //! The model's reply, and the ids of its calls.
 
+use holdpoint_core::event::RunEvent;
 use holdpoint_core::input::{Input, ReplyInput};
 use holdpoint_core::message::Usage;
 use holdpoint_core::run::limits;
@@ -224,6 +225,7 @@ fn a_reply_has_a_bounded_size() {
     let reply = |bytes: usize| ReplyInput {
         frame: Default::default(),
         admitted: 0,
+        thinking: None,
         text: Some("x".repeat(bytes)),
         calls: Vec::new(),
         asks_confirmation: None,
@@ -236,6 +238,34 @@ fn a_reply_has_a_bounded_size() {
     };
     assert_eq!(after(limits::REPLY_BYTES_MAX), "model replied");
     assert_eq!(after(limits::REPLY_BYTES_MAX + 1), "reply refused reply_too_large");
+}
+
+#[test]
+fn what_the_model_thought_is_recorded_within_bounds_and_never_shown_to_it_again() {
+    let after = |thinking: &str| {
+        let mut world: World = play("user: go");
+        let reply = ReplyInput {
+            frame: Default::default(),
+            admitted: 0,
+            thinking: Some(thinking.to_owned()),
+            text: Some("done".to_owned()),
+            calls: Vec::new(),
+            asks_confirmation: None,
+            usage: Usage::request(1, 1),
+        };
+        let events = world.give(Input::ModelReply(reply)).unwrap();
+        assert!(!format!("{:?}", world.run.items()).contains("hm"));
+        events.into_iter().find_map(|event| match event {
+            RunEvent::ModelReplied(replied) => replied.thinking,
+            _ => None,
+        })
+    };
+    assert_eq!(after("hm, so"), Some("hm, so".to_owned()));
+    assert_eq!(after(""), None);
+    let all = "hm".repeat(limits::THINKING_BYTES_MAX / 2);
+    assert_eq!(after(&all), Some(all.clone()));
+    let cut = &all[..all.len() - 1];
+    assert_eq!(after(&format!("{cut}日")), Some(cut.to_owned()));
 }
 
 #[test]

@@ -166,7 +166,7 @@ fn staged_input_does_not_give_an_exhausted_agent_another_turn() {
 #[test]
 fn so_much_is_staged_and_no_more() {
     let mut world = play("user: go");
-    let stage = |text: String| Input::Stage { content: text.into(), by: actor("ana") };
+    let stage = |text: String| Input::Stage { content: text.into(), by: actor("ana"), request: None };
     let too_long = stage("x".repeat(limits::TEXT_BYTES_MAX + 1));
     assert_eq!(world.give(too_long).map_err(|refusal| refusal.code()), Err("over_limit"));
     for number in 0..limits::STAGED_MAX {

@@ -1,6 +1,6 @@
 //! The machine, and machines with a planted fault that the watcher must notice.
 
-use holdpoint_core::decision::Decision;
+use holdpoint_core::decision::{Decision, Manner};
 use holdpoint_core::event::{CallReleased, CallStarted, PauseDecided, PauseVoted, RunEvent};
 use holdpoint_core::ids::CallPath;
 use holdpoint_core::input::Input;
@@ -55,6 +55,10 @@ pub enum Mutant {
     AsksNobodyWhoTheyAre,
     /// Who votes twice counts twice.
     CountsVotesTwice,
+    /// Of several decisions of which one is refused, the first is recorded.
+    DecidesPartOfThem,
+    /// What a message took the place of runs after all.
+    StartsSupersededCalls,
 }
 
 impl Mutant {
@@ -70,6 +74,8 @@ impl Mutant {
         Self::DecidesAtTheFirstVote,
         Self::AsksNobodyWhoTheyAre,
         Self::CountsVotesTwice,
+        Self::DecidesPartOfThem,
+        Self::StartsSupersededCalls,
     ];
 }
 
@@ -87,6 +93,8 @@ impl Machine for Mutant {
             Self::DecidesAtTheFirstVote => "decides at the first vote",
             Self::AsksNobodyWhoTheyAre => "asks nobody who they are",
             Self::CountsVotesTwice => "counts votes twice",
+            Self::DecidesPartOfThem => "decides part of them",
+            Self::StartsSupersededCalls => "starts superseded calls",
         }
     }
 
@@ -94,7 +102,7 @@ impl Machine for Mutant {
         let before = run.clone();
         let input = if matches!(self, Self::SwapsArguments) { swapped(input) } else { input };
         let answer = run.advance(input.clone(), now);
-        let Some(planted) = self.planted(&before, &input, &answer) else { return answer };
+        let Some(planted) = self.planted(&before, &input, &answer, now) else { return answer };
         let mut events = answer.unwrap_or_default();
         for event in &planted {
             run.apply(event, now);
@@ -118,7 +126,13 @@ fn swapped(input: Input) -> Input {
 
 impl Mutant {
     /// The events that the fault adds.
-    fn planted(self, before: &Run, input: &Input, answer: &Result<Vec<RunEvent>, Refusal>) -> Option<Vec<RunEvent>> {
+    fn planted(
+        self,
+        before: &Run,
+        input: &Input,
+        answer: &Result<Vec<RunEvent>, Refusal>,
+        now: Timestamp,
+    ) -> Option<Vec<RunEvent>> {
         match (self, input, answer) {
             (Self::CountsVotesTwice, Input::Decision(given), Ok(events)) if events.is_empty() => {
                 let (number, by) = (given.pause.number, given.by.clone());
@@ -137,6 +151,7 @@ impl Mutant {
                     via: None,
                     rule: None,
                     request: None,
+                    manner: Manner::Given,
                 })])
             }
             (Self::DecidesAtTheFirstVote, Input::Decision(given), Ok(events))
@@ -151,7 +166,16 @@ impl Mutant {
                     via: None,
                     rule: None,
                     request: None,
+                    manner: Manner::Given,
                 })])
+            }
+            (Self::DecidesPartOfThem, Input::Decisions(given), Err(_)) => {
+                let first = given.first().cloned().map(|first| before.handle(Input::Decision(first), now));
+                first.and_then(Result::ok).filter(|events| !events.is_empty())
+            }
+            (Self::StartsSupersededCalls, Input::Supersede(_), Ok(_)) => {
+                let held = before.open_pauses().into_iter().find_map(|view| view.call);
+                held.map(|held| vec![RunEvent::CallStarted(CallStarted { call: held.path })])
             }
             (Self::StartsHeldCalls, Input::StartCalls(calls), Err(_)) => {
                 start(before, calls, |state| matches!(state, CallState::Held { .. }))
@@ -176,6 +200,7 @@ impl Mutant {
                     via: None,
                     rule: None,
                     request: None,
+                    manner: Manner::Given,
                 });
                 Some(all.map(RunEvent::PauseDecided).collect())
             }

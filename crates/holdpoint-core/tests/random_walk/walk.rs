@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_core::Run;
-use holdpoint_core::decision::{Decision, DecisionInput};
+use holdpoint_core::decision::{Decision, DecisionInput, Manner};
 use holdpoint_core::event::{RunEnd, RunEvent};
 use holdpoint_core::ids::{ActorId, CallPath, FramePath, PauseId, RuleId};
-use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput};
+use holdpoint_core::input::{Confirmation, Input, ReplyInput, StartInput, SupersedeInput};
 use holdpoint_core::json::{CanonicalJson, Digest};
 use holdpoint_core::message::Usage;
 use holdpoint_core::pause::{PauseKind, PauseState, PauseView};
@@ -111,6 +111,7 @@ impl<M: Machine> Walk<M> {
             context: None,
             turns_max: self.cast.turns_max,
             by: actor("ana"),
+            holds_every_call: false,
         };
         self.give(Input::Start(input)).map(|_| ())
     }
@@ -136,7 +137,8 @@ impl<M: Machine> Walk<M> {
             }
         };
         // Only of decisions it is asked what else they changed.
-        let before = matches!(input, Input::Decision(_)).then(|| self.shadow.clone());
+        let decides = matches!(input, Input::Decision(_) | Input::Decisions(_) | Input::Supersede(_));
+        let before = decides.then(|| self.shadow.clone());
         let was_over = self.shadow.end().is_some();
         // The store's clock may stand elsewhere: what it says counts.
         let at = self.now.after(Duration::from_millis(self.dice.below(5) as u64));
@@ -144,6 +146,9 @@ impl<M: Machine> Walk<M> {
             self.run.date(event, at);
             self.shadow.apply(event, at);
             self.note(event, was_over);
+        }
+        if matches!(&input, Input::Decisions(given) if given.len() > 1) && !events.is_empty() {
+            self.seen.note("decided together");
         }
         self.append(events.clone(), at);
         let told = |problem: Problem| format!("after {} {:?}: {problem}", input.name(), names(&events));
@@ -165,6 +170,9 @@ impl<M: Machine> Walk<M> {
                 self.seen.note("approved by waiting")
             }
             RunEvent::PauseDecided(decided) if decided.decision.name() == "approve_edited" => self.seen.note("edited"),
+            RunEvent::PauseDecided(decided) if decided.manner != Manner::Given => {
+                self.seen.note(decided.manner.name());
+            }
             RunEvent::CallAnswered(_) if was_over => self.seen.note("late outcome"),
             RunEvent::RunFinished(RunEnd::Done(_)) => self.seen.note("done"),
             RunEvent::RunFinished(RunEnd::Failed { .. }) => self.seen.note("failed"),
@@ -357,6 +365,7 @@ impl<M: Machine> Walk<M> {
         let asks = says && self.dice.chance(35);
         Input::ModelReply(ReplyInput {
             admitted: self.dice.below(staged + 1) as u32,
+            thinking: None,
             text: (says || self.dice.chance(10)).then(|| "words".to_owned()),
             calls,
             asks_confirmation: asks.then(|| Confirmation { reason: None, expires_at: self.deadline() }),
@@ -410,12 +419,34 @@ impl<M: Machine> Walk<M> {
     /// A decision on some pause: mostly a fitting one, sometimes foreign, repeated, late or of the wrong kind.
     fn decide_something(&mut self) -> Result<bool, Problem> {
         let open = self.run.open_pauses();
+        if open.len() > 1 && self.dice.chance(30) {
+            let input = self.together(&open);
+            return self.give(input);
+        }
         let fitting = self.dice.chance(75);
         let input = match self.dice.any(&open).cloned().filter(|_| fitting) {
             Some(view) => self.fitting(&view),
             None => self.misfit(),
         };
         self.give(input)
+    }
+
+    /// Several decisions at once; sometimes one of them does not fit.
+    fn together(&mut self, open: &[PauseView]) -> Input {
+        let mut inputs: Vec<Input> = self.dice.some(open, 70).iter().map(|view| self.fitting(view)).collect();
+        if self.dice.chance(15) {
+            inputs.push(self.misfit());
+        }
+        let given = inputs.into_iter().filter_map(|input| match input {
+            Input::Decision(given) => Some(given),
+            _ => None,
+        });
+        Input::Decisions(given.collect())
+    }
+
+    fn message_instead(&mut self) -> Input {
+        let who = *self.dice.pick(&["ana", "eve"]);
+        Input::Supersede(SupersedeInput { content: "instead".into(), by: actor(who), via: None, request: None })
     }
 
     fn fitting(&mut self, view: &PauseView) -> Input {
@@ -447,6 +478,8 @@ impl<M: Machine> Walk<M> {
             _ => None,
         };
         given.rule = self.dice.chance(25).then(|| self.rule());
+        given.note = self.dice.chance(10).then(|| "please".to_owned());
+        given.manner = if self.dice.chance(20) { Manner::Implied } else { Manner::Given };
         Input::Decision(given)
     }
 
@@ -501,7 +534,7 @@ impl<M: Machine> Walk<M> {
     fn anything(&mut self) -> Input {
         let (frame, call, other) = (self.any_frame(), self.any_call(), self.any_call());
         let rule = RuleId { run: self.run.id(), number: 1 + self.dice.below(2) as u32 };
-        match self.dice.below(22) {
+        match self.dice.below(24) {
             0 => Input::InputChecked { frame, results: self.results(GuardrailPhase::Input) },
             1 => Input::OutputChecked { frame, results: self.results(GuardrailPhase::Output) },
             2 => self.reply(frame),
@@ -514,7 +547,7 @@ impl<M: Machine> Walk<M> {
             9 => Input::Worded(vec![(call, "no".to_owned()), (other, "no".to_owned())]),
             10 => Input::Orphaned(vec![call, other]),
             11 => Input::HoldAgain { calls: vec![call, other], reason: "changed".to_owned(), expires_at: None },
-            12 | 13 => Input::Stage { content: "more".into(), by: actor("ana") },
+            12 | 13 => Input::Stage { content: "more".into(), by: actor("ana"), request: None },
             14 | 19 | 20 => Input::RevokeRule { rule, by: actor("bo") },
             15 => Input::SetContext(self.dice.chance(50).then(|| CanonicalJson::parse("{}").unwrap())),
             16 => {
@@ -523,6 +556,11 @@ impl<M: Machine> Walk<M> {
             }
             17 | 21 if self.dice.chance(70) => Input::Cancel { by: actor("ana"), reason: "enough".to_owned() },
             18 if self.dice.chance(30) => Input::Fail { code: "gone".to_owned(), message: "gone".to_owned() },
+            22 => self.message_instead(),
+            23 => {
+                let open = self.run.open_pauses();
+                self.together(&open)
+            }
             _ => self.misfit(),
         }
     }
@@ -584,6 +622,7 @@ impl<M: Machine> Walk<M> {
         vec![Input::ModelReply(ReplyInput {
             admitted: if frame.is_root() { self.run.staged().len() as u32 } else { 0 },
             frame,
+            thinking: None,
             text: Some("done".to_owned()),
             calls: Vec::new(),
             asks_confirmation: None,

@@ -61,6 +61,8 @@ macro_rules! never {
     };
 }
 
+mod several;
+
 impl Watch {
     /// What one input led to.
     pub fn see(
@@ -75,9 +77,20 @@ impl Watch {
             self.check_time(event, now)?;
             self.see_event(event)?;
         }
-        if let (Input::Decision(given), Some(before)) = (input, before) {
-            self.check_decider(given, events)?;
-            self.check_decision(before, given, events, after)?;
+        match (input, before) {
+            (Input::Decision(given), Some(before)) => {
+                self.check_decider(given, events)?;
+                self.check_decision(before, given, events, after)?;
+                self.check_notes(&[given], events)?;
+            }
+            (Input::Decisions(given), Some(before)) => {
+                self.check_decisions(before, given, events, after)?;
+                self.check_notes(&given.iter().collect::<Vec<_>>(), events)?;
+            }
+            (Input::Supersede(message), Some(before)) => {
+                self.check_superseded(before, &message.content, events, after)?;
+            }
+            _ => {}
         }
         self.check_shown(after)
     }

@@ -242,6 +242,17 @@ fn of_terms() -> Vec<Case> {
         corrupt("expired-though-waiting-approves", "approves when its time is up", VOTED, |entries| {
             push(&mut entries[3], json!({"pause.expired": {"number": 2}}));
         }),
+        corrupt("approved-by-a-message-in-its-place", "is not let run", HELD, |entries| {
+            let superseded = json!({"number": 1, "decision": "approve", "by": "ana", "manner": "superseded"});
+            push(&mut entries[2], json!({"pause.decided": superseded}));
+        }),
+        corrupt("a-manner-nobody-knows", "unknown variant `rumoured`", HELD, |entries| {
+            let rumoured = json!({"number": 1, "decision": "approve", "by": "ana", "manner": "rumoured"});
+            push(&mut entries[2], json!({"pause.decided": rumoured}));
+        }),
+        corrupt("too-many-thoughts", "too many thoughts", HELD, |entries| {
+            entries[1]["body"]["events"][0]["model.replied"]["thinking"] = json!("x".repeat((64 << 10) + 1));
+        }),
         corrupt("a-quorum-of-nobody", "1 at least", VOTED, terms(0, "quorum", json!(0))),
         corrupt("a-question-to-several", "only a call is approved by several", VOTED, terms(2, "quorum", json!(2))),
         corrupt("too-many-approvers", "at most 64 approvers", VOTED, terms(1, "approvers", json!(too_many))),

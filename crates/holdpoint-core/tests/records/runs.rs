@@ -44,6 +44,19 @@ const SCRIPTS: &[(&str, &str)] = &[
            clock +10m
            deadline #2"#,
     ),
+    (
+        "several-at-once",
+        r#"user: go
+           model thinks hm: pay {"amount": 1} & sell & drop
+           policy: hold
+           ana: approve #1 note quickly & approve #2 implied & deny #3 "no" implied
+           tool 1.0: "paid"
+           tool 1.1: "sold"
+           model thinks well: pay {"amount": 2} & wait
+           policy: hold & allow
+           tool 2.1: "waited"
+           ana instead: stop here"#,
+    ),
     ("begun", "given agent: turns 5, checks input, checks output, after submit\n user: go"),
     (
         "paused",
@@ -295,7 +308,7 @@ fn every_content() -> World {
     let outcome = Outcome::Result(Content::Json(exact));
     world.give(Input::CallEnded { call: "1.2".parse().unwrap(), outcome }).unwrap();
     let parts = Content::Parts(vec![Part::Text("more".to_owned())]);
-    world.give(Input::Stage { content: parts, by: actor("bo@example.com") }).unwrap();
+    world.give(Input::Stage { content: parts, by: actor("bo@example.com"), request: None }).unwrap();
     world
 }
 
@@ -345,6 +358,9 @@ pub const SHAPES: &[&str] = &[
     "\"decision\":\"run_again\"",
     "\"decision\":\"abandon\"",
     "\"via\"",
+    "\"manner\":\"implied\"",
+    "\"manner\":\"superseded\"",
+    "\"thinking\"",
     "\"pause.voted\"",
     "\"request\"",
     "\"approvers\":[\"finance\",\"ana\"]",

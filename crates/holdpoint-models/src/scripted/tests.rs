@@ -274,6 +274,7 @@ async fn the_machines_own_hand_off_is_understood() {
         context: None,
         turns_max: None,
         by: ActorId::local(),
+        holds_every_call: false,
     };
     let call = CallRecord {
         call_id: "c".to_owned(),
@@ -287,6 +288,7 @@ async fn the_machines_own_hand_off_is_understood() {
     let reply = ReplyInput {
         frame: root.clone(),
         admitted: 0,
+        thinking: None,
         text: None,
         calls: vec![call],
         asks_confirmation: None,

@@ -16,6 +16,7 @@ use tracing::Instrument as _;
 
 use crate::agent::ConfirmTerms;
 use crate::driver::screen::REASON_BYTES_MAX;
+use crate::driver::thoughts::Thoughts;
 use crate::driver::{Done, Drive};
 use crate::fault::RunError;
 use crate::hub::Live;
@@ -31,7 +32,8 @@ impl Drive {
                 continue;
             }
             let (model, request) = self.request(frame)?;
-            let deltas = self.deltas(frame);
+            let thoughts = Thoughts::default();
+            let deltas = self.deltas(frame, thoughts.clone());
             let admitted = if frame.is_root() { u32::try_from(self.run.staged().len()).unwrap_or(u32::MAX) } else { 0 };
             self.models.insert(frame.clone());
             let (frame, runtime) = (frame.clone(), self.runtime.clone());
@@ -53,7 +55,7 @@ impl Drive {
                     let (frame, agent, model) = (&frame, &agent, model.name());
                     observer.model_called(&ModelCalled { run, frame, agent, model, duration, usage });
                 });
-                Done::Model { frame, admitted, reply }
+                Done::Model { frame, admitted, thinking: thoughts.take(), reply }
             };
             moved |= self.begin_task(call.instrument(span)).await?;
         }
@@ -99,18 +101,26 @@ impl Drive {
         all.iter().filter(|tool| is_enabled(&tool.name)).cloned().collect()
     }
 
-    fn deltas(&self, frame: &FramePath) -> DeltaSink {
+    fn deltas(&self, frame: &FramePath, thoughts: Thoughts) -> DeltaSink {
         let Some(session) = self.run.session().cloned() else { return DeltaSink::none() };
         let (hub, run, frame) = (self.runtime.hub().clone(), self.run_id(), frame.clone());
         DeltaSink::new(move |delta| {
+            thoughts.hear(&delta);
             hub.tell(&session, || Live::Delta { run, frame: frame.clone(), delta });
         })
     }
 
-    pub(super) fn read_reply(&mut self, frame: FramePath, admitted: u32, reply: ModelReply) -> Result<(), RunError> {
-        let calls = reply.calls.into_iter().map(|call| self.resolve(&frame, call)).collect::<Result<_, _>>()?;
-        let asks_confirmation = self.confirmation(&frame, reply.text.as_deref());
-        let input = ReplyInput { frame, admitted, text: reply.text, calls, asks_confirmation, usage: reply.usage };
+    pub(super) fn read_reply(
+        &mut self,
+        frame: FramePath,
+        admitted: u32,
+        thinking: Option<String>,
+        reply: ModelReply,
+    ) -> Result<(), RunError> {
+        let ModelReply { text, calls, usage } = reply;
+        let calls = calls.into_iter().map(|call| self.resolve(&frame, call)).collect::<Result<_, _>>()?;
+        let asks_confirmation = self.confirmation(&frame, text.as_deref());
+        let input = ReplyInput { frame, admitted, thinking, text, calls, asks_confirmation, usage };
         self.advance_if_welcome(Input::ModelReply(input));
         Ok(())
     }

@@ -12,6 +12,7 @@ mod park;
 mod pinned;
 mod run_tools;
 mod screen;
+mod thoughts;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
@@ -82,6 +83,9 @@ pub struct DriveOptions {
     pub guardrails_before_pause: Option<bool>,
     /// What happens when a definition changed; `None` leaves it to the runtime's settings.
     pub drift: Option<DriftPolicy>,
+    /// Whether a person must look at every call of the run, whatever its tools say. It counts where a run starts, and is
+    /// kept with it.
+    pub hold_every_call: bool,
     /// Whether the start is made durable before the first model call.
     pub commit_first: bool,
     /// Whether the run is claimed, and what happened is made durable, before each model call: whoever watches sees it
@@ -102,7 +106,7 @@ struct Pending {
 
 /// Something that was under way came to its end.
 enum Done {
-    Model { frame: FramePath, admitted: u32, reply: Result<ModelReply, ModelFault> },
+    Model { frame: FramePath, admitted: u32, thinking: Option<String>, reply: Result<ModelReply, ModelFault> },
     Tool { call: CallPath, outcome: Outcome },
 }
 
@@ -258,10 +262,10 @@ impl Drive {
     /// Takes what came of a model call or a tool.
     fn take(&mut self, done: Done) -> Result<(), RunError> {
         match done {
-            Done::Model { frame, admitted, reply } => {
+            Done::Model { frame, admitted, thinking, reply } => {
                 self.models.remove(&frame);
                 let reply = reply.map_err(|source| Fault::Model { run: self.run.id(), source })?;
-                self.read_reply(frame, admitted, reply)
+                self.read_reply(frame, admitted, thinking, reply)
             }
             Done::Tool { call, outcome } => {
                 self.tools.remove(&call);

@@ -104,12 +104,13 @@ impl Drive {
         if let Some(verdict) = self.ask_decider(tool, context, call).await {
             return verdict;
         }
-        let expires_at = terms.deadline.from(now, self.runtime.settings().pause_deadline);
+        let expires_at = terms.deadline.from(now, self.runtime.settings().wait_for(&call.record.kind));
         Verdict::Hold { terms: terms.pause_terms(), reason: terms.reason, expires_at }
     }
 
     async fn policy_verdict(&self, tool: &Tool, context: &ToolContext, call: &Call) -> PolicyVerdict {
-        let always = call.record.kind == ToolKind::Question || self.pinned_always(context);
+        let is_question = call.record.kind == ToolKind::Question;
+        let always = is_question || self.pinned_always(context) || self.run.holds_every_call();
         match tool.approval() {
             Approval::By(policy) => ask_policy(&**policy, context, call, always).await,
             Approval::Always => PolicyVerdict::Hold(HoldTerms::default()),

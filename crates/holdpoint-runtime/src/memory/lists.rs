@@ -36,6 +36,7 @@ pub(super) fn runs(tables: &Tables, filter: &RunFilter) -> Vec<RunSummary> {
     let is_wanted = |id: RunId, run: &Run| {
         filter.after.is_none_or(|after| id < after)
             && filter.session.as_ref().is_none_or(|session| *session == run.session)
+            && filter.owner.as_ref().is_none_or(|owner| *owner == tables.sessions[&run.session].owner)
             && filter.agent.as_ref().is_none_or(|agent| *agent == run.agent)
             && filter.status.is_none_or(|status| status == run.status)
     };

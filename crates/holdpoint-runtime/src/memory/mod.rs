@@ -158,6 +158,10 @@ impl Store for MemoryStore {
         Ok(audit::page(&self.tables(), after, limit))
     }
 
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+        Ok(self.tables().audit.last().map(|record| (record.n, record.hash)))
+    }
+
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         Ok(self.tables().definitions.get(digest).cloned())
     }

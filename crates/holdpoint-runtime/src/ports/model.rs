@@ -133,3 +133,15 @@ pub struct ModelFault {
     #[source]
     pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
+
+/// The cause of a fault that is none: the model replies when its time has come, and until then the run waits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("it is not time yet")]
+pub struct NotYet;
+
+impl ModelFault {
+    /// Whether the model only waits for its time, so that nothing is wrong.
+    pub fn is_waiting(&self) -> bool {
+        self.source.as_ref().is_some_and(|source| source.is::<NotYet>())
+    }
+}

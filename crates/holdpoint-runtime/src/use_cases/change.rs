@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::RunId;
 use holdpoint_core::input::Input;
 use holdpoint_core::record::Entry;
@@ -29,8 +30,8 @@ pub(super) struct Stored {
 /// A run after an input.
 pub(super) struct Changed {
     pub(super) run: Run,
-    /// Whether the input led to anything that was not there before.
-    pub(super) is_new: bool,
+    /// What the input led to; empty where it led to nothing that was not there before.
+    pub(super) events: Arc<[RunEvent]>,
 }
 
 impl Runtime {
@@ -65,20 +66,20 @@ impl Runtime {
 
     /// Feeds one input to a stored run, durably. An input that leads to nothing writes nothing.
     pub(super) async fn change(&self, run: RunId, input: Input) -> Result<Changed, RunError> {
-        if let Some(run) = self.change_seen(run, &input).await? {
-            return Ok(Changed { run, is_new: true });
+        if let Some(changed) = self.change_seen(run, &input).await? {
+            return Ok(changed);
         }
         let mut stored = self.stored_run(run).await?;
         for _ in 0..TRIES_MAX {
             let now = self.store().now();
-            let events = stored.run.advance(input.clone(), now)?;
+            let events: Arc<[_]> = stored.run.advance(input.clone(), now)?.into();
             if events.is_empty() {
-                return Ok(Changed { run: stored.run, is_new: false });
+                return Ok(Changed { run: stored.run, events });
             }
-            match self.append_change(&stored, events, now).await {
+            match self.append_change(&stored, events.clone(), now).await {
                 Ok(()) => {
                     self.recent().keep(&stored.run, stored.revision + 1, stored.lease.is_none());
-                    return Ok(Changed { run: stored.run, is_new: true });
+                    return Ok(Changed { run: stored.run, events });
                 }
                 Err(AppendError::Conflict { .. }) => stored = self.stored_run(run).await?,
                 Err(AppendError::Fault(fault)) => return Err(fault.into()),
@@ -91,7 +92,7 @@ impl Runtime {
 
     /// Feeds an input to a run as it was seen a moment ago, without reading it again. The store refuses what others have
     /// overtaken; and where the core refuses, it may be because of what it does not know yet. Both are for a second look.
-    async fn change_seen(&self, run: RunId, input: &Input) -> Result<Option<Run>, RunError> {
+    async fn change_seen(&self, run: RunId, input: &Input) -> Result<Option<Changed>, RunError> {
         let Some(Seen { run, revision, is_free: true }) = self.recent().take(run) else { return Ok(None) };
         let mut stored = Stored { run, revision, lease: None };
         let now = self.store().now();
@@ -99,28 +100,23 @@ impl Runtime {
         if events.is_empty() {
             return Ok(None);
         }
-        match self.append_change(&stored, events, now).await {
+        let events: Arc<[_]> = events.into();
+        match self.append_change(&stored, events.clone(), now).await {
             Ok(()) => {
                 self.recent().keep(&stored.run, stored.revision + 1, true);
-                Ok(Some(stored.run))
+                Ok(Some(Changed { run: stored.run, events }))
             }
             Err(AppendError::Fault(fault)) => Err(fault.into()),
             Err(_) => Ok(None),
         }
     }
 
-    async fn append_change(
-        &self,
-        stored: &Stored,
-        events: Vec<holdpoint_core::event::RunEvent>,
-        at: Timestamp,
-    ) -> Result<(), AppendError> {
+    async fn append_change(&self, stored: &Stored, events: Arc<[RunEvent]>, at: Timestamp) -> Result<(), AppendError> {
         let run = &stored.run;
         let id = run.id();
         let (Some(session), Some(agent)) = (run.session(), run.agent()) else { return Err(AppendError::NoRun(id)) };
         let mut rows = Projection::default();
         rows.add(run, &events, at);
-        let events: Arc<[_]> = events.into();
         let append = Append {
             run: id,
             expected: stored.revision,

@@ -1,6 +1,9 @@
 //! Somebody answers a pause, from any process. The first answer stands; every later one is told of it.
 
+use std::collections::BTreeMap;
+
 use holdpoint_core::decision::{Decision, DecisionInput};
+use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::PauseId;
 use holdpoint_core::input::Input;
 use holdpoint_core::json::CanonicalJson;
@@ -8,6 +11,7 @@ use holdpoint_core::pause::{Pause, Subject};
 use holdpoint_core::policy::StandingRule;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
+use holdpoint_core::run::limits::DECISIONS_MAX;
 
 use crate::driver::stored_definition;
 use crate::fault::RunError;
@@ -26,6 +30,19 @@ pub struct Decided {
     pub is_repeat: bool,
 }
 
+impl Decided {
+    /// How a pause stands after these events, which one request led to.
+    fn of(id: PauseId, run: &Run, events: &[RunEvent]) -> Result<Self, Refusal> {
+        let is_recorded = events.iter().any(|event| match event {
+            RunEvent::PauseVoted(voted) => voted.number == id.number,
+            // What a rule decides on the way is nobody's answer to this pause.
+            RunEvent::PauseDecided(decided) => decided.number == id.number && decided.rule.is_none(),
+            _ => false,
+        });
+        Ok(Self { pause: run.pause(id)?.clone(), run: run.clone(), is_repeat: !is_recorded })
+    }
+}
+
 impl Runtime {
     /// Records an answer to a pause. It is durable when this returns; nothing runs yet.
     ///
@@ -33,31 +50,62 @@ impl Runtime {
     /// The pause is not known, was settled before, does not take this answer, or holds other arguments than were seen.
     pub async fn decide_pause(&self, mut input: DecisionInput) -> Result<Decided, RunError> {
         let id = input.pause;
-        if let Decision::ApproveEdited { arguments } = &input.decision {
-            self.check_edit(id, arguments).await?;
-        }
-        if input.rule.as_ref().is_some_and(|rule| rule.apply_to_open) {
-            input.session_rules = self.rules_elsewhere(id).await?;
-        }
-        match self.record_decision(id, input.clone()).await {
-            Err(RunError::Refused(refusal @ Refusal::Expired { .. })) => {
-                // Nobody has written the deadline down yet, perhaps: the answer must not be the only trace of it. What it
-                // led to, an expiry or an approval, is what the caller is told.
-                self.expire_pause(id).await?;
-                match self.record_decision(id, input).await {
-                    Err(RunError::Refused(Refusal::Expired { .. })) => Err(refusal.into()),
-                    decided => decided,
-                }
-            }
-            decided => decided,
-        }
+        self.prepare(&mut input).await?;
+        let Changed { run, events } = self.record(id, Input::Decision(input)).await?;
+        Ok(Decided::of(id, &run, &events)?)
     }
 
-    async fn record_decision(&self, id: PauseId, input: DecisionInput) -> Result<Decided, RunError> {
-        match self.change(id.run, Input::Decision(input)).await {
-            Ok(Changed { run, is_new }) => Ok(Decided { pause: run.pause(id)?.clone(), run, is_repeat: !is_new }),
-            Err(RunError::Refused(Refusal::RunNotFound(_))) => Err(Refusal::PauseNotFound(id).into()),
-            Err(error) => Err(error),
+    /// Records answers to several pauses of one run in one append: all of them are durable when this returns, or none is
+    /// recorded. An answer that was recorded before is no error, and says so.
+    ///
+    /// # Errors
+    /// As for [`Runtime::decide_pause`], for any of them; the refusal names its pause ([`Refusal::pause`]). A pause of
+    /// another run than the first is not known here, and none may be named twice.
+    pub async fn decide_pauses(&self, mut inputs: Vec<DecisionInput>) -> Result<Vec<Decided>, RunError> {
+        let (limit, found) = (DECISIONS_MAX, inputs.len());
+        if found > limit {
+            return Err(Refusal::OverLimit { what: "decisions at once", limit, found }.into());
+        }
+        let ids: Vec<PauseId> = inputs.iter().map(|input| input.pause).collect();
+        let Some(first) = ids.first().copied() else { return Ok(Vec::new()) };
+        if let Some(stranger) = ids.iter().find(|id| id.run != first.run) {
+            return Err(Refusal::PauseNotFound(*stranger).into());
+        }
+        for input in &mut inputs {
+            self.prepare(input).await?;
+        }
+        let Changed { run, events } = self.record(first, Input::Decisions(inputs)).await?;
+        Ok(ids.into_iter().map(|id| Decided::of(id, &run, &events)).collect::<Result<_, _>>()?)
+    }
+
+    /// What must be known or checked outside of the core.
+    async fn prepare(&self, input: &mut DecisionInput) -> Result<(), RunError> {
+        if let Decision::ApproveEdited { arguments } = &input.decision {
+            self.check_edit(input.pause, arguments).await?;
+        }
+        if input.rule.as_ref().is_some_and(|rule| rule.apply_to_open) {
+            input.session_rules = self.rules_elsewhere(input.pause).await?;
+        }
+        Ok(())
+    }
+
+    /// Feeds answers to the run of this pause.
+    async fn record(&self, id: PauseId, input: Input) -> Result<Changed, RunError> {
+        let mut too_late: BTreeMap<PauseId, Refusal> = BTreeMap::new();
+        loop {
+            match self.change(id.run, input.clone()).await {
+                Err(RunError::Refused(refusal @ Refusal::Expired { pause, .. })) => {
+                    if let Some(first) = too_late.remove(&pause) {
+                        return Err(first.into());
+                    }
+                    // Nobody has written the deadline down yet, perhaps: the answer must not be the only trace of it.
+                    // What it led to, an expiry or an approval, is what the caller is told.
+                    self.expire_pause(pause).await?;
+                    too_late.insert(pause, refusal);
+                }
+                Err(RunError::Refused(Refusal::RunNotFound(_))) => return Err(Refusal::PauseNotFound(id).into()),
+                changed => return changed,
+            }
         }
     }
 

@@ -88,7 +88,10 @@ impl Runtime {
             audit: rows.audit,
             only_owner: false,
         };
-        self.store().append(append).await?;
+        let (at, events) = (append.at, Arc::clone(&append.events));
+        let appended = self.store().append(append).await?;
+        let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
+        self.tell_committed(state, Entry { revision, seq, pause_group, at, events });
         Ok(())
     }
 }

@@ -14,6 +14,7 @@ mod resume_run;
 mod rules;
 mod stage_input;
 mod start_run;
+mod supersede;
 mod watch_pauses;
 mod watch_session;
 

@@ -14,6 +14,20 @@ impl Runtime {
     /// # Errors
     /// There is no such run, it is over or out of model calls, or too much is staged.
     pub async fn stage_input(&self, run: RunId, content: Content, by: ActorId) -> Result<Run, RunError> {
-        Ok(self.change(run, Input::Stage { content, by }).await?.run)
+        self.stage_input_as(run, content, by, None).await
+    }
+
+    /// As [`Runtime::stage_input`], under the caller's own name of the request, which is recorded with it.
+    ///
+    /// # Errors
+    /// As there; or the name is too long.
+    pub async fn stage_input_as(
+        &self,
+        run: RunId,
+        content: Content,
+        by: ActorId,
+        request: Option<String>,
+    ) -> Result<Run, RunError> {
+        Ok(self.change(run, Input::Stage { content, by, request }).await?.run)
     }
 }

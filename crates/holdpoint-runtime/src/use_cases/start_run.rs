@@ -55,8 +55,15 @@ impl Runtime {
                 .to_stored()
                 .map_err(|problem| Refusal::InvalidDefinition(format!("the context cannot be stored: {problem}")))?,
         };
-        let input =
-            StartInput { session, agent, content: start.content, context, turns_max: start.turns_max, by: start.by };
+        let input = StartInput {
+            session,
+            agent,
+            content: start.content,
+            context,
+            turns_max: start.turns_max,
+            by: start.by,
+            holds_every_call: start.options.hold_every_call,
+        };
         let drive = Drive::new(self.clone(), start.graph, Run::new(id), 0, start.options);
         let mut drive = drive.only_owner(start.only_owner);
         drive.advance(Input::Start(input))?;

@@ -9,11 +9,9 @@ use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::{FramePath, RunId, SessionId};
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
-use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::RecvError;
 
 use crate::fault::RunError;
-use crate::hub::Live;
+use crate::hub::{Lagged, Listener, Live};
 use crate::ports::model::Delta;
 use crate::runtime::Runtime;
 
@@ -50,7 +48,7 @@ pub struct WatchSession {
     /// The run whose first event the watch begins with, until it is known where that is.
     begins_with: Option<RunId>,
     ready: VecDeque<WatchItem>,
-    live: broadcast::Receiver<Live>,
+    live: Listener,
     is_behind: bool,
 }
 
@@ -94,12 +92,7 @@ impl WatchSession {
             }
             match self.live.recv().await {
                 Ok(live) => self.take(live),
-                Err(RecvError::Lagged(_)) => self.is_behind = true,
-                // The hub drops a sender only when nobody listens; a new one is made by listening again.
-                Err(RecvError::Closed) => {
-                    self.live = self.runtime.hub().listen(&self.session);
-                    self.is_behind = true;
-                }
+                Err(Lagged) => self.is_behind = true,
             }
         }
     }
@@ -109,7 +102,7 @@ impl WatchSession {
     /// # Errors
     /// The store is out of order.
     pub async fn caught_up(&mut self) -> Result<Vec<WatchItem>, RunError> {
-        while let Ok(live) = self.live.try_recv() {
+        while let Some(live) = self.live.try_recv() {
             self.take(live);
         }
         self.is_behind = true;
@@ -156,7 +149,7 @@ impl WatchSession {
         let entries = self.runtime.store().session_entries(&self.session, self.next, PAGE).await?;
         self.is_behind = entries.len() == PAGE;
         // A reply's words were all spoken before it was written: those that wait here come before what was just read.
-        while let Ok(live) = self.live.try_recv() {
+        while let Some(live) = self.live.try_recv() {
             self.take(live);
         }
         for (run, entry) in entries {

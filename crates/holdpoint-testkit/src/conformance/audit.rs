@@ -66,6 +66,19 @@ pub async fn a_refused_append_leaves_no_record(trial: &Trial) {
     assert_eq!(outcomes(&all(trial).await), ["b"]);
 }
 
+pub async fn the_head_is_that_of_the_last_record(trial: &Trial) {
+    let run = trial.run(1, "desk");
+    trial.begin(&run).await;
+    assert_eq!(trial.store.audit_head().await.unwrap(), None);
+    for (expected, outcomes) in [(1, &["a", "b"][..]), (2, &[]), (3, &["c"])] {
+        trial.ok(noting(trial, &run, expected, outcomes)).await;
+        let last = all(trial).await.last().map(|record| (record.n, record.hash));
+        assert_eq!(trial.store.audit_head().await.unwrap(), last);
+    }
+    trial.refused(noting(trial, &run, 9, &["d"]), AppendError::Conflict { run: run.id, revision: 4 }).await;
+    assert_eq!(trial.store.audit_head().await.unwrap().map(|(n, _)| n), Some(3));
+}
+
 pub async fn records_are_read_in_pages(trial: &Trial) {
     let run = trial.run(1, "desk");
     trial.begin(&run).await;

@@ -148,6 +148,25 @@ pub async fn runs_of_all_sessions_are_listed_from_the_last_id_on(trial: &Trial) 
     assert_eq!(runs(trial, elsewhere).await, []);
 }
 
+pub async fn runs_are_listed_by_whose_the_session_is(trial: &Trial) {
+    for (number, (session, by)) in (1..).zip([("a", "ana"), ("b", "bo"), ("c", "ana"), ("d", "local")]) {
+        trial.ok(finished(first_by(trial, &trial.run(number, session), by))).await;
+    }
+    // In ana's session somebody else begins a run: it is the session that counts.
+    trial.ok(first_by(trial, &trial.run(5, "a"), "bo")).await;
+    let of = |owner: &str| RunFilter { owner: Some(actor(owner)), ..RunFilter::default() };
+    let ids = async |filter| runs(trial, filter).await.into_iter().map(|row| row.run).collect::<Vec<_>>();
+    let id = |number| trial.run(number, "a").id;
+    assert_eq!(ids(of("ana")).await, [id(5), id(3), id(1)]);
+    assert_eq!(ids(of("bo")).await, [id(2)]);
+    assert_eq!(ids(of("local")).await, [id(4)]);
+    assert_eq!(ids(of("eve")).await, []);
+    assert_eq!(ids(RunFilter { after: Some(id(5)), limit: 1, ..of("ana") }).await, [id(3)]);
+    assert_eq!(ids(RunFilter { status: Some(RunStatus::Finished), ..of("ana") }).await, [id(3), id(1)]);
+    assert_eq!(ids(RunFilter { session: Some(sample::session("a")), ..of("ana") }).await, [id(5), id(1)]);
+    assert_eq!(ids(RunFilter { session: Some(sample::session("b")), ..of("ana") }).await, []);
+}
+
 pub async fn rules_of_all_sessions_are_listed_as_long_as_they_stand(trial: &Trial) {
     let (a, b) = (trial.run(1, "desk"), trial.run(2, "other"));
     let soon = Lifetime::Until(trial.clock.now().after(Duration::from_secs(60)));

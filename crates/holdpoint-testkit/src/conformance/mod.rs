@@ -120,11 +120,13 @@ macro_rules! store_conformance {
             lists: of_two_who_begin_a_session_one_owns_it;
             lists: sessions_are_listed_from_the_last_that_began;
             lists: runs_of_all_sessions_are_listed_from_the_last_id_on;
+            lists: runs_are_listed_by_whose_the_session_is;
             lists: rules_of_all_sessions_are_listed_as_long_as_they_stand;
             lists: no_page_is_longer_than_a_page_may_be;
             audit: a_note_comes_back_as_it_was_written;
             audit: records_follow_one_another_over_all_sessions;
             audit: a_refused_append_leaves_no_record;
+            audit: the_head_is_that_of_the_last_record;
             audit: records_are_read_in_pages;
             audit: the_chain_is_whole_when_many_write_at_once;
             bytes: odd_arguments_come_back_byte_for_byte;

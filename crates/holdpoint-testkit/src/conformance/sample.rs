@@ -2,7 +2,7 @@
 
 use holdpoint_core::agent::{AgentBrief, FinishRule};
 use holdpoint_core::audit::{AuditKind, AuditNote};
-use holdpoint_core::decision::Decision;
+use holdpoint_core::decision::{Decision, Manner};
 use holdpoint_core::event::{
     InputStaged, ModelReplied, PauseDecided, PauseExpired, PauseOpened, RunEnd, RunEvent, RunStarted,
 };
@@ -54,12 +54,13 @@ pub fn started(session: &SessionId, agent: &AgentId) -> RunEvent {
         context: None,
         turns_max: Some(10),
         by: ana(),
+        holds_every_call: false,
     })
 }
 
 /// Somebody said something: an event of no consequence.
 pub fn said(text: &str) -> RunEvent {
-    RunEvent::InputStaged(InputStaged { content: text.into(), by: ana() })
+    RunEvent::InputStaged(InputStaged { content: text.into(), by: ana(), request: None })
 }
 
 /// The model asked for a call of `send_email` with these arguments.
@@ -67,6 +68,7 @@ pub fn replied(arguments: CanonicalJson) -> RunEvent {
     RunEvent::ModelReplied(ModelReplied {
         frame: CallPath::root(),
         admitted: 0,
+        thinking: None,
         text: None,
         calls: vec![CallRecord {
             call_id: "call_1".to_owned(),
@@ -95,7 +97,15 @@ pub fn opened(number: u32, expires_at: Option<Timestamp>) -> RunEvent {
 /// A pause was approved.
 pub fn decided(number: u32) -> RunEvent {
     let (decision, by) = (Decision::Approve, ana());
-    RunEvent::PauseDecided(PauseDecided { number, decision, by, via: None, rule: None, request: None })
+    RunEvent::PauseDecided(PauseDecided {
+        number,
+        decision,
+        by,
+        via: None,
+        rule: None,
+        request: None,
+        manner: Manner::Given,
+    })
 }
 
 /// A pause expired.
@@ -140,6 +150,7 @@ pub fn note(session: &SessionId, run: RunId) -> AuditNote {
         by: Some(ana()),
         via: None,
         request: None,
+        manner: None,
         sha256: Some(Digest::of(b"{}")),
         edited_sha256: None,
         rule: None,

@@ -186,6 +186,11 @@ impl Store for CutStore {
         self.inner.audit(after, limit).await
     }
 
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+        self.alive()?;
+        self.inner.audit_head().await
+    }
+
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.alive()?;
         self.inner.definition(digest).await

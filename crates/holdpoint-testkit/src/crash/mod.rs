@@ -28,7 +28,7 @@ pub use crate::power_loss::Cut;
 pub use check::check;
 pub use cut::{CutStore, OnCut};
 pub use person::Acknowledged;
-pub use scenario::{Scenario, scenarios};
+pub use scenario::{Answering, Scenario, scenarios};
 pub use world::World;
 
 /// What one process did before it ended or was cut off.

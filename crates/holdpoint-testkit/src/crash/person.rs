@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 use holdpoint_core::Refusal;
 use holdpoint_core::decision::{Decision, DecisionInput};
 use holdpoint_core::ids::{ActorId, PauseId};
+use holdpoint_core::input::SupersedeInput;
 use holdpoint_core::message::Content;
 use holdpoint_core::pause::{PauseKind, PauseView};
 use holdpoint_core::run::Run;
 use holdpoint_runtime::{Fault, RunError, Runtime};
 
 use crate::clock::TestClock;
-use crate::crash::{Scenario, World};
+use crate::crash::{Answering, Scenario, World};
 
 /// Decisions that were confirmed to the person. None of them may be lost.
 #[derive(Debug, Clone, Default)]
@@ -55,6 +56,24 @@ pub(super) async fn answer(
     world: &World,
     acknowledged: &mut Acknowledged,
 ) -> Result<(), Fault> {
+    let is_asked = run.open_pauses().iter().any(|pause| pause.kind() != PauseKind::InDoubt);
+    match scenario.answering {
+        Answering::Together(words) => decide_all(runtime, scenario, run, words, world, acknowledged).await,
+        Answering::Instead(words) if is_asked => supersede(runtime, run, words, acknowledged).await,
+        Answering::OneByOne | Answering::Instead(_) => {
+            answer_each(runtime, scenario, run, clock, world, acknowledged).await
+        }
+    }
+}
+
+async fn answer_each(
+    runtime: &Runtime,
+    scenario: &Scenario,
+    run: &Run,
+    clock: &TestClock,
+    world: &World,
+    acknowledged: &mut Acknowledged,
+) -> Result<(), Fault> {
     for pause in run.open_pauses() {
         match decision(scenario, &pause, world) {
             Some(decision) => decide(runtime, &pause, decision, acknowledged).await?,
@@ -69,6 +88,48 @@ pub(super) async fn answer(
         }
     }
     Ok(())
+}
+
+/// Decides all that is open at once, with words for the model beside the first that is no doubt after a crash.
+async fn decide_all(
+    runtime: &Runtime,
+    scenario: &Scenario,
+    run: &Run,
+    words: &str,
+    world: &World,
+    acknowledged: &mut Acknowledged,
+) -> Result<(), Fault> {
+    let open = run.open_pauses();
+    let answers = open.iter().map(|pause| decision(scenario, pause, world).expect("every pause is answered"));
+    let mut inputs: Vec<DecisionInput> = open.iter().zip(answers).map(|(pause, answer)| input(pause, answer)).collect();
+    if let Some(index) = open.iter().position(|pause| pause.kind() != PauseKind::InDoubt) {
+        inputs[index].note = Some(words.to_owned());
+    }
+    match runtime.decide_pauses(inputs.clone()).await {
+        Ok(_) => {
+            inputs.into_iter().for_each(|given| acknowledged.confirm(given.pause, given.decision));
+            Ok(())
+        }
+        Err(RunError::Refused(refusal)) => panic!("decisions were refused: {refusal}"),
+        Err(RunError::Fault(fault)) => Err(fault),
+    }
+}
+
+/// Says something else than was asked for.
+async fn supersede(runtime: &Runtime, run: &Run, words: &str, acknowledged: &mut Acknowledged) -> Result<(), Fault> {
+    let (content, by) = (Content::Text(words.to_owned()), ana());
+    let message = SupersedeInput { content, by, via: None, request: None };
+    match runtime.supersede(run.id(), message).await {
+        Ok(after) => {
+            for pause in run.open_pauses() {
+                let closed = after.pause(pause.id()).expect("a pause that was there");
+                acknowledged.confirm(pause.id(), closed.decision().expect("it is closed").clone());
+            }
+            Ok(())
+        }
+        Err(RunError::Refused(refusal)) => panic!("a message was refused: {refusal}"),
+        Err(RunError::Fault(fault)) => Err(fault),
+    }
 }
 
 /// About a call in doubt the person looks at the world.
@@ -90,10 +151,7 @@ async fn decide(
     decision: Decision,
     acknowledged: &mut Acknowledged,
 ) -> Result<(), Fault> {
-    let by = ActorId::new("ana").expect("a name");
-    let mut input = DecisionInput::new(pause.id(), decision.clone(), by);
-    input.seen = pause.call.as_ref().map(|call| call.digest);
-    match runtime.decide_pause(input).await {
+    match runtime.decide_pause(input(pause, decision.clone())).await {
         Ok(_) => {
             acknowledged.confirm(pause.id(), decision);
             Ok(())
@@ -103,4 +161,14 @@ async fn decide(
         Err(RunError::Refused(refusal)) => panic!("a decision was refused: {refusal}"),
         Err(RunError::Fault(fault)) => Err(fault),
     }
+}
+
+fn ana() -> ActorId {
+    ActorId::new("ana").expect("a name")
+}
+
+/// A decision that saw what is held.
+fn input(pause: &PauseView, decision: Decision) -> DecisionInput {
+    let seen = pause.call.as_ref().map(|call| call.digest);
+    DecisionInput { seen, ..DecisionInput::new(pause.id(), decision, ana()) }
 }

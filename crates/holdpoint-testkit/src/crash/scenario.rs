@@ -7,12 +7,12 @@ use async_trait::async_trait;
 use holdpoint_core::decision::Decision;
 use holdpoint_core::ids::{CallPath, SessionId};
 use holdpoint_core::json::CanonicalJson;
-use holdpoint_core::message::Content;
+use holdpoint_core::message::{Content, Item};
 use holdpoint_core::pause::PauseView;
 use holdpoint_core::tool::Effect as Declared;
 use holdpoint_models::scripted::{Reply, ScriptedModel};
 use holdpoint_runtime::agent::Agent;
-use holdpoint_runtime::ports::model::Model;
+use holdpoint_runtime::ports::model::{Model, ModelRequest};
 use holdpoint_runtime::ports::tool::{RunTool, Tool, ToolContext, ToolFailure};
 use serde_json::json;
 
@@ -29,6 +29,8 @@ pub struct Scenario {
     pub output: &'static str,
     /// What the person answers; `None` leaves the pause to its deadline.
     pub answer: fn(&PauseView) -> Option<Decision>,
+    /// How the answers are given.
+    pub answering: Answering,
     /// How long pauses wait.
     pub pause_deadline: Option<Duration>,
     /// Whether the start is written before the first model call.
@@ -39,6 +41,17 @@ pub struct Scenario {
     pub allowed_arguments: &'static [&'static str],
     replies: fn() -> ScriptedModel,
     build: fn(&World) -> Agent,
+}
+
+/// How a person gives their answers.
+#[derive(Debug, Clone, Copy)]
+pub enum Answering {
+    /// One pause after the other.
+    OneByOne,
+    /// All open pauses at once, with these words for the model beside them.
+    Together(&'static str),
+    /// Not at all: they say this instead.
+    Instead(&'static str),
 }
 
 impl Scenario {
@@ -65,7 +78,20 @@ impl Scenario {
 
 /// All of them.
 pub fn scenarios() -> Vec<Scenario> {
-    vec![approve(), deny(), edit(), parallel(), expire(), nested(), hand_off(), repeatable(), two_rounds(), respond()]
+    vec![
+        approve(),
+        deny(),
+        edit(),
+        parallel(),
+        expire(),
+        nested(),
+        hand_off(),
+        repeatable(),
+        two_rounds(),
+        respond(),
+        together(),
+        instead(),
+    ]
 }
 
 fn approve() -> Scenario {
@@ -74,6 +100,7 @@ fn approve() -> Scenario {
         input: "pay the invoice",
         output: "Paid.",
         answer: |_| Some(Decision::Approve),
+        answering: Answering::OneByOne,
         pause_deadline: None,
         commit_first: false,
         repeats: false,
@@ -237,6 +264,39 @@ fn two_rounds() -> Scenario {
         },
         ..approve()
     }
+}
+
+/// The calls of a turn are decided at once, with words beside them that the model must hear once.
+fn together() -> Scenario {
+    Scenario {
+        name: "together",
+        output: "Settled, heard 1 times.",
+        answering: Answering::Together("thank you"),
+        replies: || ScriptedModel::by(|request| pay_three(request, "Settled", "thank you")),
+        ..parallel()
+    }
+}
+
+/// A message takes the place of the decisions: nothing runs, and the model must hear it once.
+fn instead() -> Scenario {
+    Scenario {
+        name: "instead",
+        output: "Left alone, heard 1 times.",
+        answering: Answering::Instead("leave it"),
+        allowed_arguments: &[r#"{"of":"all"}"#],
+        replies: || ScriptedModel::by(|request| pay_three(request, "Left alone", "leave it")),
+        ..parallel()
+    }
+}
+
+/// A look and three payments; then how often the model heard these words.
+fn pay_three(request: &ModelRequest, done: &str, words: &str) -> Reply {
+    let pay = |amount: u32| ("pay", json!({"amount": amount}));
+    if request.turn == 1 {
+        return Reply::calls([("look", json!({"of": "all"})), pay(1), pay(2), pay(3)]);
+    }
+    let is_said = |item: &&Arc<Item>| matches!(&***item, Item::User(said) if said.to_text() == words);
+    Reply::text(format!("{done}, heard {} times.", request.items.iter().filter(is_said).count()))
 }
 
 fn agent(name: &str, tools: impl IntoIterator<Item = Tool>) -> Agent {

@@ -229,7 +229,7 @@ impl RunState {
     /// # Errors
     /// The run is over or out of model calls, or too much is staged.
     pub fn add_input(&mut self, content: impl Into<Content>) -> Result<(), Refusal> {
-        self.advance(Input::Stage { content: content.into(), by: self.by.clone() })
+        self.advance(Input::Stage { content: content.into(), by: self.by.clone(), request: None })
     }
 
     /// Lets another agent of the graph go on with the conversation. Nothing else changes.

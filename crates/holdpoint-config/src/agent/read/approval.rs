@@ -7,7 +7,7 @@ use holdpoint_core::run::limits::{APPROVERS_MAX, NAME_BYTES_MAX, QUORUM_MAX};
 
 use super::links::Links;
 use super::texts;
-use crate::agent::{ApprovalSpec, Deadline, Fill, HeldApproval};
+use crate::agent::{ApprovalSpec, Deadline, Fill, HeldApproval, OnNote};
 use crate::diagnostic::suggest::did_you_mean;
 use crate::diagnostic::{Code, quoted};
 use crate::limits::DEADLINE_SECONDS_MAX;
@@ -15,6 +15,7 @@ use crate::yaml::{Fields, Node, Reader, Value};
 
 const ON_TIMEOUT: [(&str, OnTimeout); 2] = [("deny", OnTimeout::Deny), ("approve", OnTimeout::Approve)];
 const FILL: [(&str, Fill); 2] = [("first", Fill::First), ("none", Fill::None)];
+const ON_NOTE: [(&str, OnNote); 2] = [("append", OnNote::Append), ("revise", OnNote::Revise)];
 
 pub(super) fn read(reader: &Reader<'_>, node: &Node, links: &Links) -> Option<ApprovalSpec> {
     match &node.value {
@@ -54,7 +55,8 @@ fn held(reader: &Reader<'_>, node: &Node, links: &Links) -> Option<HeldApproval>
     let deadline = deadline(&fields);
     let on_timeout = fields.choice("on_timeout", &ON_TIMEOUT);
     let allow_unattended = fields.boolean("allow_unattended").is_some_and(|item| item.value);
-    let fill = fields.choice("fill", &FILL).map(|item| item.value).unwrap_or_default();
+    let fill = fields.choice("fill", &FILL).map(|item| item.value);
+    let on_note = fields.choice("on_note", &ON_NOTE).map(|item| item.value).unwrap_or_default();
     let approvers = names_of_people(&fields);
     let quorum = quorum(&fields);
     if let Some(item) = &on_timeout
@@ -72,7 +74,7 @@ fn held(reader: &Reader<'_>, node: &Node, links: &Links) -> Option<HeldApproval>
     }
     fields.finish();
     let on_timeout = on_timeout.map(|item| item.value).unwrap_or_default();
-    Some(HeldApproval { when, message, deadline, on_timeout, approvers, quorum, fill })
+    Some(HeldApproval { when, message, deadline, on_timeout, approvers, quorum, fill, on_note })
 }
 
 /// `timeout_seconds`: 0 for never.

@@ -2,7 +2,7 @@
 
 use super::links::{LinkKind, Links};
 use super::{agent_name, interrupt, model, texts, tool};
-use crate::agent::{AgentKind, AgentName, AgentSpec, MemorySpec, ModelSpec, SubAgent};
+use crate::agent::{AgentKind, AgentName, AgentSpec, MemorySpec, ModelSpec, SubAgent, WhileHeld};
 use crate::diagnostic::suggest::did_you_mean;
 use crate::diagnostic::{Code, quoted};
 use crate::limits::{AGENTS_MAX, TURNS_MAX};
@@ -10,6 +10,8 @@ use crate::source::Span;
 use crate::yaml::{Fields, Node, Reader, Value, one_of};
 
 const KINDS: [&str; 5] = ["chat_model_agent", "deep_agent", "supervisor", "sequential", "parallel"];
+const WHILE_HELD: [(&str, WhileHeld); 3] =
+    [("refuse", WhileHeld::Refuse), ("queue", WhileHeld::Queue), ("supersede", WhileHeld::Supersede)];
 /// Kinds of SuperAgent that are not run here.
 const OTHER_KINDS: [&str; 5] = ["workflow", "plan_execute", "agentloop", "eino_graph", "adk_graph"];
 
@@ -42,6 +44,7 @@ pub(super) fn read(reader: &Reader<'_>, node: &Node, links: &Links) -> Option<Ag
     let handoffs = handoffs(reader, &fields, links);
     let interrupt = fields.get("interrupt").and_then(|node| interrupt::read(reader, node));
     let memory = memory(reader, &fields);
+    let while_held = fields.choice("on_message_while_held", &WHILE_HELD);
     let rounds = orchestration(reader, &fields, kind.as_ref());
     without_effect(reader, &fields);
     if !has_model {
@@ -58,7 +61,19 @@ pub(super) fn read(reader: &Reader<'_>, node: &Node, links: &Links) -> Option<Ag
     not_supported(&fields);
     fields.finish();
     let max_turns = max_turns.or(rounds);
-    Some(AgentSpec { kind: kind?, locale, model, system_prompt, max_turns, tools, handoffs, interrupt, memory })
+    let on_message_while_held = while_held.map(|item| item.value).unwrap_or_default();
+    Some(AgentSpec {
+        kind: kind?,
+        locale,
+        model,
+        system_prompt,
+        max_turns,
+        tools,
+        handoffs,
+        interrupt,
+        memory,
+        on_message_while_held,
+    })
 }
 
 fn kind(reader: &Reader<'_>, fields: &Fields<'_>, sub_agents: Vec<SubAgent>) -> Option<AgentKind> {

@@ -4,7 +4,7 @@ use holdpoint_core::tool::Effect;
 
 use super::links::{Link, LinkKind, Links};
 use super::{agent_name, approval, builtin, command, http, schema, texts};
-use crate::agent::{AgentTool, DisplaySpec, McpTool, ToolSource, ToolSpec};
+use crate::agent::{AgentTool, ApprovalSpec, DisplaySpec, Fill, McpTool, ToolSource, ToolSpec};
 use crate::diagnostic::suggest::did_you_mean;
 use crate::diagnostic::{Code, quoted};
 use crate::limits::{NAME_BYTES_MAX, TOOLS_MAX, TURNS_MAX};
@@ -42,7 +42,8 @@ fn read(reader: &Reader<'_>, node: &Node, links: &Links) -> Option<ToolSpec> {
     let source = source(reader, &fields, links);
     let approval = fields.get("approval").map(|node| approval::read(reader, node, links));
     let effects = fields.choice("effects", &EFFECTS);
-    let display = fields.get("display").map(|node| display(reader, node, source.as_ref()));
+    let display = fields.get("display").and_then(|node| display(reader, node, source.as_ref()));
+    let explicit_decision = explicit_decision(reader, &fields, approval.as_ref());
     if let (Some(ToolSource::Agent(_)), Some(effects)) = (&source, &effects) {
         let message = "an agent has no `effects` of its own";
         reader.error_with_hint(effects.span(), Code::Conflict, message, "declare them on that agent's tools");
@@ -55,8 +56,20 @@ fn read(reader: &Reader<'_>, node: &Node, links: &Links) -> Option<ToolSpec> {
         None => None,
     };
     let effects = effects.map(|item| item.value).unwrap_or_default();
-    let display = display.map(Option::unwrap_or_default).unwrap_or_default();
-    Some(ToolSpec { source: source?, approval, effects, display })
+    let display = display.unwrap_or_default();
+    Some(ToolSpec { source: source?, approval, effects, display, explicit_decision })
+}
+
+/// `explicit_decision`: no call of the tool is decided by what was said of another one.
+fn explicit_decision(reader: &Reader<'_>, fields: &Fields<'_>, approval: Option<&Option<ApprovalSpec>>) -> bool {
+    let Some(item) = fields.boolean("explicit_decision").filter(|item| item.value) else { return false };
+    if let Some(Some(ApprovalSpec::Held(held))) = approval
+        && held.fill == Some(Fill::First)
+    {
+        let message = "`explicit_decision: true` and `fill: first` contradict each other";
+        reader.error_with_hint(item.span(), Code::Conflict, message, "leave one of them out");
+    }
+    true
 }
 
 fn source(reader: &Reader<'_>, fields: &Fields<'_>, links: &Links) -> Option<ToolSource> {

@@ -138,6 +138,13 @@ pub trait Store: Send + Sync + 'static {
     /// The store is out of order.
     async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault>;
 
+    /// The number and hash of the last audit record that was written. Kept apart from the records and changed with them,
+    /// so that it shows where some are gone from the end.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault>;
+
     /// The definition of an agent, by its digest.
     ///
     /// # Errors

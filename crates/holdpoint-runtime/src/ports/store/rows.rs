@@ -202,6 +202,8 @@ pub struct RunSummary {
 pub struct RunFilter {
     /// Only of this session.
     pub session: Option<SessionId>,
+    /// Only of sessions of this owner.
+    pub owner: Option<ActorId>,
     /// Only those that began with this agent.
     pub agent: Option<AgentId>,
     /// Only those that stand so.
@@ -214,6 +216,6 @@ pub struct RunFilter {
 
 impl Default for RunFilter {
     fn default() -> Self {
-        Self { session: None, agent: None, status: None, after: None, limit: 100 }
+        Self { session: None, owner: None, agent: None, status: None, after: None, limit: 100 }
     }
 }
