@@ -142,7 +142,7 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_and_its_sessions_get_
     let run = desk.trial.run(1, "s");
     desk.open().append(desk.trial.first(&run)).await.unwrap();
     desk.meddle(
-        "DROP INDEX session_by_owner; ALTER TABLE session DROP COLUMN began_by; DROP TABLE audit;
+        "DROP INDEX session_by_owner; ALTER TABLE session DROP COLUMN began_by; DROP TABLE audit; DROP TABLE audit_head;
          INSERT INTO session (name) VALUES ('without an entry');
          ALTER TABLE entry RENAME TO later; DROP INDEX entry_of_session;
          CREATE TABLE entry (key INTEGER PRIMARY KEY, run INTEGER NOT NULL, revision INTEGER NOT NULL,
@@ -172,6 +172,12 @@ async fn an_audit_record_that_was_changed_or_left_out_is_noticed() {
         ("UPDATE audit SET hash = zeroblob(32) WHERE n = 3", 3),
         ("DELETE FROM audit WHERE n = 3", 4),
         ("DELETE FROM audit WHERE n = 1", 2),
+        ("DELETE FROM audit WHERE n = 5", 5),
+        ("DELETE FROM audit WHERE n > 2", 3),
+        ("DELETE FROM audit", 1),
+        ("UPDATE audit_head SET hash = zeroblob(32)", 5),
+        ("UPDATE audit_head SET n = 3", 4),
+        ("DELETE FROM audit_head", 1),
     ] {
         let desk = Desk::new().await;
         let run = desk.trial.run(1, "s");
@@ -191,6 +197,42 @@ async fn an_audit_record_that_was_changed_or_left_out_is_noticed() {
         assert_eq!(check.broken_at, Some(broken_at), "{meddling}");
         assert!(!check.is_whole());
     }
+}
+
+#[tokio::test]
+async fn records_that_were_cut_off_are_missed_also_after_others_were_written() {
+    let desk = Desk::new().await;
+    let run = desk.trial.run(1, "s");
+    let store = desk.open();
+    store.append(desk.trial.first(&run)).await.unwrap();
+    let noting = |expected| {
+        let audit = vec![sample::note(&run.session, run.id)];
+        Append { audit, ..desk.trial.append(&run, expected, [sample::said("x")]) }
+    };
+    for expected in 1..=3 {
+        store.append(noting(expected)).await.unwrap();
+    }
+    drop(store);
+    desk.meddle("DELETE FROM audit WHERE n = 3");
+    let store = desk.open();
+    store.append(noting(4)).await.unwrap();
+    let check = Runtime::builder(Arc::new(store)).build().verify_audit().await.unwrap();
+    assert_eq!((check.records, check.broken_at, check.written), (2, Some(4), 4));
+}
+
+#[tokio::test]
+async fn the_head_of_a_chain_that_was_begun_without_one_is_that_of_its_last_record() {
+    let desk = Desk::new().await;
+    let run = desk.trial.run(1, "s");
+    let store = desk.open();
+    store.append(desk.trial.first(&run)).await.unwrap();
+    let audit = vec![sample::note(&run.session, run.id), sample::note(&run.session, run.id)];
+    store.append(Append { audit, ..desk.trial.append(&run, 1, [sample::said("x")]) }).await.unwrap();
+    let head = store.audit_head().await.unwrap();
+    drop(store);
+    desk.meddle("DROP TABLE audit_head; DELETE FROM migration WHERE number > 3");
+    assert_eq!(desk.open().audit_head().await.unwrap(), head);
+    assert_eq!(head.map(|(n, _)| n), Some(2));
 }
 
 #[tokio::test]

@@ -64,6 +64,13 @@ const RUN_COLUMNS: &str = "
     (SELECT at FROM entry WHERE entry.key >= run.key ORDER BY entry.key LIMIT 1),
     (SELECT at FROM entry WHERE entry.key = (run.key >> 32 << 32) + run.last_seq)";
 
+/// From runs to their sessions.
+const RUN_AND_SESSION: &str = "run CROSS JOIN session ON session.key = run.key >> 32";
+
+/// From sessions to their runs.
+const SESSION_AND_RUN: &str =
+    "session CROSS JOIN run ON run.key BETWEEN session.key << 32 AND (session.key << 32) + 4294967295";
+
 /// A page of runs, in the order of their ids from the last one on.
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Result<Vec<RunSummary>> {
     let keys = match &filter.session {
@@ -73,15 +80,28 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Res
             keys => keys,
         },
     };
-    // By the index of ids, or by the keys of one session, which the plus sign keeps the planner to.
-    let of = match keys {
-        None => ":first IS NULL AND :last IS NULL AND run.id < :before",
-        Some(_) => "run.key BETWEEN :first AND :last AND +run.id < :before",
+    let owner = filter.owner.as_ref().map(ActorId::as_str);
+    // By the index of ids, by the keys of one session, or by those of an owner's sessions; the plus sign keeps the planner
+    // to it.
+    let (from, of) = match (keys, owner) {
+        (None, None) => (RUN_AND_SESSION, ":first IS NULL AND :last IS NULL AND :owner IS NULL AND run.id < :before"),
+        (Some(_), None) => {
+            (RUN_AND_SESSION, "run.key BETWEEN :first AND :last AND :owner IS NULL AND +run.id < :before")
+        }
+        (Some(_), Some(_)) => {
+            (RUN_AND_SESSION, "run.key BETWEEN :first AND :last AND began_by = :owner AND +run.id < :before")
+        }
+        (None, Some("local")) => {
+            (SESSION_AND_RUN, "began_by = :owner AND :first IS NULL AND :last IS NULL AND +run.id < :before")
+        }
+        (None, Some(_)) => (
+            SESSION_AND_RUN,
+            "began_by = :owner AND began_by <> 'local' AND :first IS NULL AND :last IS NULL AND +run.id < :before",
+        ),
     };
-    let order = if keys.is_some() { "+run.id" } else { "run.id" };
+    let order = if keys.is_some() || owner.is_some() { "+run.id" } else { "run.id" };
     let sql = format!(
-        "SELECT {RUN_COLUMNS} FROM run
-         CROSS JOIN session ON session.key = run.key >> 32 CROSS JOIN name ON name.key = run.agent
+        "SELECT {RUN_COLUMNS} FROM {from} CROSS JOIN name ON name.key = run.agent
          WHERE {of} AND (:agent IS NULL OR name.text = :agent) AND (:status IS NULL OR run.status = :status)
          ORDER BY {order} DESC LIMIT :limit"
     );
@@ -95,6 +115,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> rusqlite::Res
                 ":first": keys.map(|(first, _)| first),
                 ":last": keys.map(|(_, last)| last),
                 ":before": before.as_ref().map_or(&end as &dyn ToSql, |before| before),
+                ":owner": owner,
                 ":agent": filter.agent.as_ref().map(|agent| agent.as_str()),
                 ":status": filter.status.map(Column),
                 ":limit": Column(filter.limit.min(PAGE_MAX)),

@@ -16,6 +16,7 @@ mod lists;
 mod load;
 mod open;
 mod pauses;
+mod place;
 mod readers;
 mod rules;
 mod schema;
@@ -193,6 +194,10 @@ impl Store for SqliteStore {
 
     async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
         self.readers.read("read the audit records", |connection| audit::page(connection, after, limit))
+    }
+
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+        self.readers.read_once("read the end of the audit", audit::head)
     }
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {

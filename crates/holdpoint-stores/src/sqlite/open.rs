@@ -8,7 +8,7 @@ use holdpoint_runtime::ports::store::{StoreFault, StoreFaultKind};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{fault, schema};
+use super::{fault, place, schema};
 
 const DOING: &str = "open the file";
 
@@ -39,6 +39,7 @@ impl Default for SqliteOptions {
 /// The connection that writes, with the schema in place.
 pub(super) fn writer(path: &Path, options: &SqliteOptions, now: Timestamp) -> Result<Connection, StoreFault> {
     check_library(rusqlite::version_number())?;
+    place::check(path)?;
     create_private(path);
     let connection = connect(path, options, OpenFlags::SQLITE_OPEN_CREATE).map_err(|error| fault::of(DOING, error))?;
     schema::check(&connection)?;

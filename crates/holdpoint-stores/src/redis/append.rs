@@ -1,0 +1,263 @@
+//! The only way to write a run. What an append depends on is read, it is checked by the rules that every store shares, and
+//! one script writes all of it if what was read still stands. If it does not, everything begins again.
+
+use std::time::Instant;
+
+use ::redis::aio::ConnectionManager;
+use holdpoint_core::ids::ActorId;
+use holdpoint_core::json::CanonicalJson;
+use holdpoint_core::record;
+use holdpoint_runtime::ports::store::{Append, AppendError, Appended, RunStatus, StoreFault};
+use uuid::Uuid;
+
+use super::change::Change;
+use super::fault::{self, Broken, WriteError};
+use super::keys::{self, Keys};
+use super::leases::place_work;
+use super::open::millis;
+use super::records::{self, EntryRecord, RunRecord, SessionRecord};
+use super::{audit, definitions, pauses, rules, sessions};
+use crate::admit::{self, Found};
+use crate::clock::StoreClock;
+
+/// An append with its entry as bytes.
+pub(super) struct PreparedAppend {
+    append: Append,
+    body: Vec<u8>,
+    audit: Vec<CanonicalJson>,
+    /// By which its entry is found again where its writing was in doubt.
+    token: String,
+}
+
+/// What an append depends on, as it stood. Whatever changes any of it changes the record of the session or of the run, or
+/// the head of the audit: these are compared when it is written.
+struct Seen {
+    session: Option<Vec<u8>>,
+    run: Option<Vec<u8>>,
+    /// The entry that stands where this one is to.
+    entry: Option<Vec<u8>>,
+    /// The agent's unfinished run in the session.
+    under_way: Option<String>,
+    audit_head: Option<Vec<u8>>,
+    pauses: Vec<Option<Vec<u8>>>,
+    rules: Vec<Option<Vec<u8>>>,
+    /// By the server's clock: seconds, and microseconds beside them.
+    time: (i64, i64),
+}
+
+impl PreparedAppend {
+    /// # Errors
+    /// The append has no events, or a note that cannot be written.
+    pub(super) fn new(append: Append) -> Result<Self, StoreFault> {
+        if append.events.is_empty() {
+            return Err(fault::no_events(append.run));
+        }
+        let (body, audit) = (record::encode(&append.events), audit::bodies(&append)?);
+        Ok(Self { append, body, audit, token: Uuid::now_v7().simple().to_string() })
+    }
+
+    pub(super) fn append(&self) -> &Append {
+        &self.append
+    }
+
+    async fn look(&self, connection: &ConnectionManager, keys: &Keys) -> Result<Seen, Broken> {
+        let append = &self.append;
+        let name = keys::run_name(append.run);
+        let mut pipe = ::redis::pipe();
+        pipe.atomic();
+        pipe.cmd("HGET").arg(keys.sessions()).arg(append.session.as_str());
+        pipe.cmd("HGET").arg(keys.runs()).arg(name);
+        pipe.cmd("HGET").arg(keys.journal(append.run)).arg(append.expected.saturating_add(1));
+        pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
+        pipe.cmd("GET").arg(keys.audit_head());
+        let hmget = |pipe: &mut ::redis::Pipeline, key: String, names: Vec<String>| {
+            // One name at least, which nothing has.
+            pipe.cmd("HMGET").arg(key).arg(names).arg("");
+        };
+        let pauses = append.pauses.iter().map(|row| keys::pause_name(row.id)).collect();
+        hmget(&mut pipe, keys.pauses(), pauses);
+        let rules = append.rules.iter().map(|change| keys::rule_name(crate::rule_changes::id_of(change))).collect();
+        hmget(&mut pipe, keys.rules(), rules);
+        pipe.cmd("TIME");
+        let (session, run, entry, under_way, audit_head, pauses, rules, time) =
+            pipe.query_async(&mut connection.clone()).await?;
+        Ok(Seen { session, run, entry, under_way, audit_head, pauses, rules, time })
+    }
+
+    /// One try: reads, checks and writes.
+    pub(super) async fn write(
+        &self,
+        connection: &ConnectionManager,
+        keys: &Keys,
+        clock: &StoreClock,
+    ) -> Result<Appended, WriteError> {
+        let append = &self.append;
+        let asked = Instant::now();
+        let seen = self.look(connection, keys).await?;
+        let now = clock.arbiter(asked, millis(seen.time));
+        if let Some(appended) = self.written_before(&seen)? {
+            return Ok(appended);
+        }
+        let session: Option<SessionRecord> = seen.session.as_deref().map(records::decode).transpose()?;
+        let known: Option<RunRecord> = seen.run.as_deref().map(records::decode).transpose()?;
+        let found = known.as_ref().map(|run| self.found(run)).transpose()?;
+
+        if admit::begins(append, found.as_ref())? {
+            let owner = session.as_ref().map(|session| session.owner.as_str());
+            let is_owner = owner.is_none_or(|owner| append.starter().is_some_and(|by| by.as_str() == owner));
+            if known.is_none() && append.only_owner && !is_owner {
+                return Err(AppendError::SessionForeign { session: append.session.clone() }.into());
+            }
+            if let Some(busy) = seen.under_way.as_deref().and_then(keys::parse_run) {
+                return Err(AppendError::SessionBusy { run: busy }.into());
+            }
+        }
+        let lease = admit::lease_after(append, found.as_ref(), now)?;
+        let changed_rules = rules::check(append, &seen.rules)?;
+
+        // Nothing is refused from here on.
+        let mut change = Change::default();
+        change.expect_field(keys.sessions(), append.session.to_string(), seen.session.clone());
+        change.expect_field(keys.runs(), keys::run_name(append.run), seen.run.clone());
+        let session = self.write_session(&mut change, keys, session, known.is_none(), seen.time)?;
+        let seq = session.events + 1 - append.events.len() as u64;
+        let run = known.unwrap_or_else(|| RunRecord {
+            session: append.session.to_string(),
+            agent: append.agent.to_string(),
+            first_seq: seq,
+            revision: 0,
+            status: 0,
+            started_at: append.at.as_millis(),
+            last_at: 0,
+            epoch: 0,
+            owner: None,
+            since: 0,
+        });
+        let run = RunRecord {
+            revision: append.expected + 1,
+            status: records::status_code(append.status),
+            last_at: append.at.as_millis(),
+            ..run.with_lease(&lease)
+        };
+        let appended = Appended {
+            revision: run.revision,
+            seq,
+            pause_group: append.opens_pauses().then_some(session.pause_groups),
+            epoch: admit::epoch_of(append, &lease),
+        };
+        self.write_run(&mut change, keys, &run, &session, seen.under_way.as_deref())?;
+        self.write_entry(&mut change, keys, &session, appended.epoch);
+        pauses::write(&mut change, keys, append, &seen.pauses, appended.pause_group)?;
+        rules::write(&mut change, keys, &append.session, changed_rules)?;
+        definitions::write(&mut change, keys, &append.definitions);
+        audit::write(&mut change, keys, seen.audit_head, &self.audit)?;
+        change.commit(connection).await?;
+        Ok(appended)
+    }
+
+    /// The run as a writer finds it.
+    fn found(&self, run: &RunRecord) -> Result<Found, Broken> {
+        Ok(Found {
+            is_here: run.session == self.append.session.as_str(),
+            revision: run.revision,
+            status: run.status()?,
+            lease: run.lease(),
+        })
+    }
+
+    /// What an earlier try answered that was written after all, although its answer was lost.
+    fn written_before(&self, seen: &Seen) -> Result<Option<Appended>, Broken> {
+        let Some(entry) = seen.entry.as_deref().map(EntryRecord::from_bytes).transpose()? else { return Ok(None) };
+        if entry.token != self.token {
+            return Ok(None);
+        }
+        let append = &self.append;
+        Ok(Some(Appended {
+            revision: append.expected + 1,
+            seq: (entry.last_seq + 1).saturating_sub(append.events.len() as u64),
+            pause_group: append.opens_pauses().then_some(entry.pause_groups),
+            epoch: (entry.epoch > 0).then_some(entry.epoch),
+        }))
+    }
+
+    /// The session after the append.
+    fn write_session(
+        &self,
+        change: &mut Change,
+        keys: &Keys,
+        before: Option<SessionRecord>,
+        begins_run: bool,
+        (seconds, micros): (i64, i64),
+    ) -> Result<SessionRecord, Broken> {
+        let append = &self.append;
+        let at = append.at.as_millis();
+        let before = match before {
+            Some(before) => before,
+            None => {
+                let owner = append.starter().cloned().unwrap_or_else(ActorId::local);
+                for order in [keys.session_order(None), keys.session_order(Some(&owner))] {
+                    change.place_member(order, seconds * 1_000_000 + micros, append.session.as_str());
+                }
+                let (owner, created_at) = (owner.to_string(), at);
+                SessionRecord { owner, created_at, last_at: at, runs: 0, events: 0, pause_groups: 0 }
+            }
+        };
+        let after = SessionRecord {
+            last_at: at,
+            runs: before.runs + u64::from(begins_run),
+            events: before.events + append.events.len() as u64,
+            pause_groups: before.pause_groups + u64::from(append.opens_pauses()),
+            ..before
+        };
+        change.set_field(keys.sessions(), append.session.as_str(), records::encode(&after)?);
+        Ok(after)
+    }
+
+    fn write_run(
+        &self,
+        change: &mut Change,
+        keys: &Keys,
+        run: &RunRecord,
+        session: &SessionRecord,
+        under_way: Option<&str>,
+    ) -> Result<(), Broken> {
+        let append = &self.append;
+        let name = keys::run_name(append.run);
+        if append.expected == 0 {
+            let owner: ActorId = records::parse(&session.owner)?;
+            for order in [keys.run_order(None), keys.run_order(Some(&owner))] {
+                change.place_member(order, 0, name.clone());
+            }
+            let first_seq = i64::try_from(run.first_seq).unwrap_or(i64::MAX);
+            change.place_member(keys.runs_of(&append.session), first_seq, name.clone());
+        }
+        let under = keys.under_way(&append.session);
+        match (append.status, under_way) {
+            (RunStatus::Finished, Some(other)) if other == name => change.remove_field(under, run.agent.as_str()),
+            // It may be over at once, or get a word in while another one of its agent is under way.
+            (RunStatus::Finished, _) => {}
+            (RunStatus::Working | RunStatus::Waiting, _) => {
+                change.set_field(under, run.agent.as_str(), name.clone());
+            }
+        }
+        place_work(change, keys, append.run, run);
+        change.set_field(keys.runs(), name, records::encode(run)?);
+        Ok(())
+    }
+
+    fn write_entry(&self, change: &mut Change, keys: &Keys, session: &SessionRecord, epoch: Option<u64>) {
+        let append = &self.append;
+        let revision = append.expected + 1;
+        let entry = EntryRecord {
+            last_seq: session.events,
+            pause_groups: session.pause_groups,
+            at: append.at.as_millis(),
+            epoch: epoch.unwrap_or_default(),
+            token: self.token.clone(),
+            body: self.body.clone(),
+        };
+        change.set_field(keys.journal(append.run), revision.to_string(), entry.to_bytes());
+        let last_seq = i64::try_from(session.events).unwrap_or(i64::MAX);
+        change.place_member(keys.log(&append.session), last_seq, sessions::entry_name(append.run, revision));
+    }
+}

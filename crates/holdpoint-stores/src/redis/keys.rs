@@ -1,0 +1,188 @@
+//! The names of keys. All of them have one hash tag, so that a cluster keeps them on one node and a script may change
+//! them together.
+
+use holdpoint_core::ids::{ActorId, PauseId, RuleId, RunId, SessionId};
+
+/// Names keys, all of which begin with `{prefix}:`.
+#[derive(Debug, Clone)]
+pub(super) struct Keys(String);
+
+impl Keys {
+    /// # Errors
+    /// The prefix is empty, too long, or has letters that mean something in a key.
+    pub(super) fn new(prefix: &str) -> Result<Self, String> {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if prefix.is_empty() || prefix.len() > 64 || !prefix.chars().all(is_plain) {
+            return Err("a prefix has 1 to 64 letters, digits, hyphens, underscores and dots".to_owned());
+        }
+        Ok(Self(format!("{{{prefix}}}:")))
+    }
+
+    fn named(&self, what: &str) -> String {
+        format!("{}{what}", self.0)
+    }
+
+    /// Which form the rest has.
+    pub(super) fn format(&self) -> String {
+        self.named("format")
+    }
+
+    /// Hash: a session's name and its record.
+    pub(super) fn sessions(&self) -> String {
+        self.named("sessions")
+    }
+
+    /// Sorted: sessions in the order in which they began; all, or those of an owner.
+    pub(super) fn session_order(&self, owner: Option<&ActorId>) -> String {
+        match owner {
+            None => self.named("session-order"),
+            Some(owner) => self.named(&format!("session-order-of:{owner}")),
+        }
+    }
+
+    /// Hash: a run's id and its record.
+    pub(super) fn runs(&self) -> String {
+        self.named("runs")
+    }
+
+    /// Sorted: runs in the order of their ids; all, or those in sessions of an owner.
+    pub(super) fn run_order(&self, owner: Option<&ActorId>) -> String {
+        match owner {
+            None => self.named("run-order"),
+            Some(owner) => self.named(&format!("run-order-of:{owner}")),
+        }
+    }
+
+    /// Sorted: a session's runs by the number of their first event.
+    pub(super) fn runs_of(&self, session: &SessionId) -> String {
+        self.named(&format!("runs-of:{session}"))
+    }
+
+    /// Hash: an agent and its unfinished run in a session.
+    pub(super) fn under_way(&self, session: &SessionId) -> String {
+        self.named(&format!("under-way:{session}"))
+    }
+
+    /// Sorted: runs with something to do, by when their lease ends or since when nobody holds it.
+    pub(super) fn work(&self) -> String {
+        self.named("work")
+    }
+
+    /// Hash: a revision of a run and its entry.
+    pub(super) fn journal(&self, run: RunId) -> String {
+        self.named(&format!("journal:{}", run_name(run)))
+    }
+
+    /// Sorted: the entries of a session by the number of their last event.
+    pub(super) fn log(&self, session: &SessionId) -> String {
+        self.named(&format!("log:{session}"))
+    }
+
+    /// Hash: a pause and its record.
+    pub(super) fn pauses(&self) -> String {
+        self.named("pauses")
+    }
+
+    /// Sorted: pauses by when they opened; those of one status, or all.
+    pub(super) fn pause_order(&self, status: Option<u8>) -> String {
+        match status {
+            None => self.named("pause-order"),
+            Some(status) => self.named(&format!("pause-order-of:{status}")),
+        }
+    }
+
+    /// Sorted: a session's pauses by when they opened.
+    pub(super) fn pauses_of(&self, session: &SessionId) -> String {
+        self.named(&format!("pauses-of:{session}"))
+    }
+
+    /// Sorted: open pauses by their deadline.
+    pub(super) fn deadlines(&self) -> String {
+        self.named("deadlines")
+    }
+
+    /// Hash: a rule and its record.
+    pub(super) fn rules(&self) -> String {
+        self.named("rules")
+    }
+
+    /// Sorted: rules that were not taken back, in the order of their ids; all, or those of a session.
+    pub(super) fn rule_order(&self, session: Option<&SessionId>) -> String {
+        match session {
+            None => self.named("rule-order"),
+            Some(session) => self.named(&format!("rule-order-of:{session}")),
+        }
+    }
+
+    /// Hash: a definition by its digest.
+    pub(super) fn definitions(&self) -> String {
+        self.named("definitions")
+    }
+
+    /// Hash: an audit record by its number.
+    pub(super) fn audit(&self) -> String {
+        self.named("audit")
+    }
+
+    /// The number and hash of the last audit record.
+    pub(super) fn audit_head(&self) -> String {
+        self.named("audit-head")
+    }
+}
+
+/// A run's name in keys and members, in whose order runs are.
+pub(super) fn run_name(run: RunId) -> String {
+    run.uuid().simple().to_string()
+}
+
+/// A pause's name, in whose order pauses of one moment are.
+pub(super) fn pause_name(pause: PauseId) -> String {
+    numbered(pause.run, pause.number)
+}
+
+/// A rule's name, in whose order rules are.
+pub(super) fn rule_name(rule: RuleId) -> String {
+    numbered(rule.run, rule.number)
+}
+
+fn numbered(run: RunId, number: u32) -> String {
+    format!("{}:{number:010}", run_name(run))
+}
+
+/// The run of a name.
+pub(super) fn parse_run(name: &str) -> Option<RunId> {
+    format!("run_{name}").parse().ok()
+}
+
+/// The run and the number of a pause or a rule.
+pub(super) fn parse_numbered(name: &str) -> Option<(RunId, u32)> {
+    let (run, number) = name.split_once(':')?;
+    Some((parse_run(run)?, number.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_one_hash_tag_whatever_the_names_in_it() {
+        let keys = Keys::new("holdpoint").unwrap();
+        let session = SessionId::new("}{other}:*").unwrap();
+        for key in [keys.format(), keys.log(&session), keys.rule_order(Some(&session)), keys.pause_order(Some(1))] {
+            assert!(key.starts_with("{holdpoint}:"), "{key}");
+        }
+        for bad in ["", "{", "a}b", "a b", &"x".repeat(65)] {
+            assert!(Keys::new(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn names_are_read_back_and_keep_the_order() {
+        let run: RunId = "run_0198c0ffee007000800000000000beef".parse().unwrap();
+        assert_eq!(parse_run(&run_name(run)), Some(run));
+        let names = [0, 9, 10, u32::MAX].map(|number| pause_name(PauseId { run, number }));
+        assert!(names.is_sorted());
+        assert_eq!(parse_numbered(&names[3]), Some((run, u32::MAX)));
+        assert_eq!(parse_numbered("x"), None);
+    }
+}

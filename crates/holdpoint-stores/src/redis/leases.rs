@@ -1,0 +1,105 @@
+//! Who moves a run. The epoch counts holders: who writes under an old one is told that the lease was lost.
+
+use std::time::{Duration, Instant};
+
+use ::redis::aio::ConnectionManager;
+use holdpoint_core::ids::RunId;
+use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::store::{AppendError, Lease};
+
+use super::change::Change;
+use super::fault::{Broken, WriteError};
+use super::keys::{self, Keys};
+use super::open::millis;
+use super::records::{self, RunRecord};
+use crate::admit::{self, LeaseSlot, Mover};
+use crate::clock::StoreClock;
+
+/// What becomes of a lease.
+#[derive(Debug, Clone)]
+pub(super) enum LeaseMove {
+    Claim { run: RunId, owner: String, duration: Duration },
+    Renew { lease: Lease, duration: Duration },
+    Release { lease: Lease },
+}
+
+impl LeaseMove {
+    fn run(&self) -> RunId {
+        match self {
+            Self::Claim { run, .. } => *run,
+            Self::Renew { lease, .. } | Self::Release { lease } => lease.run,
+        }
+    }
+
+    /// The lease afterwards.
+    ///
+    /// # Errors
+    /// It is somebody else's.
+    fn apply(&self, before: &LeaseSlot, now: Timestamp) -> Result<LeaseSlot, AppendError> {
+        match self {
+            Self::Claim { run, owner, duration } => admit::take(*run, before, owner, *duration, now),
+            Self::Renew { lease, duration } => match &before.mover {
+                Mover::Holder { owner, until } if before.epoch == lease.epoch => {
+                    let until = (*until).max(now.after(*duration));
+                    Ok(LeaseSlot { epoch: before.epoch, mover: Mover::Holder { owner: owner.clone(), until } })
+                }
+                Mover::Holder { .. } | Mover::Nobody { .. } => Err(AppendError::Fenced { run: lease.run }),
+            },
+            Self::Release { lease } if before.is_held_at(lease.epoch) => Ok(before.given_back(now)),
+            Self::Release { .. } => Ok(before.clone()),
+        }
+    }
+}
+
+/// One try to change a lease; gives it back as it is then, if anybody holds it.
+pub(super) async fn change(
+    connection: &ConnectionManager,
+    keys: &Keys,
+    clock: &StoreClock,
+    wanted: &LeaseMove,
+) -> Result<Option<Lease>, WriteError> {
+    let (run, name) = (wanted.run(), keys::run_name(wanted.run()));
+    let mut pipe = ::redis::pipe();
+    pipe.atomic().cmd("HGET").arg(keys.runs()).arg(&name).cmd("TIME");
+    let asked = Instant::now();
+    let (found, time): (Option<Vec<u8>>, (i64, i64)) = pipe.query_async(&mut connection.clone()).await?;
+    let found = found.ok_or(AppendError::NoRun(run))?;
+    let record: RunRecord = records::decode(&found)?;
+    let after = wanted.apply(&record.lease(), clock.arbiter(asked, millis(time)))?;
+    let record = record.with_lease(&after);
+    let mut change = Change::default();
+    change.expect_field(keys.runs(), name.clone(), Some(found));
+    change.set_field(keys.runs(), name, records::encode(&record)?);
+    place_work(&mut change, keys, run, &record);
+    change.commit(connection).await?;
+    Ok(match after.mover {
+        Mover::Holder { owner, until } => Some(Lease { run, epoch: after.epoch, owner, until }),
+        Mover::Nobody { .. } => None,
+    })
+}
+
+/// Gives a run its place among those with something to do.
+pub(super) fn place_work(change: &mut Change, keys: &Keys, run: RunId, record: &RunRecord) {
+    match record.status {
+        0 => change.place_member(keys.work(), record.since, keys::run_name(run)),
+        _ => change.remove_member(keys.work(), keys::run_name(run)),
+    }
+}
+
+/// Runs that have something to do and are moved by nobody, longest waiting first: those whose lease has ended, and those
+/// that nobody has held since a time that is past.
+pub(super) async fn claimable(
+    connection: &mut ConnectionManager,
+    keys: &Keys,
+    limit: usize,
+    now: Timestamp,
+) -> Result<Vec<RunId>, Broken> {
+    let mut command = ::redis::cmd("ZRANGE");
+    command.arg(keys.work()).arg("-inf").arg(now.as_millis()).arg("BYSCORE");
+    command.arg("LIMIT").arg(0).arg(i64::try_from(limit).unwrap_or(i64::MAX));
+    let names: Vec<String> = command.query_async(connection).await?;
+    let read = |name: &String| {
+        keys::parse_run(name).ok_or_else(|| Broken::Unreadable(format!("{name} where a run should be")))
+    };
+    names.iter().map(read).collect()
+}

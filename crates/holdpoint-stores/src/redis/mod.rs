@@ -1,0 +1,336 @@
+//! The Redis store (Redis 7, Valkey): one script for each append, acknowledged when the server has written it to its log.
+//! Several instances may share a database; its clock is the store's.
+//!
+//! It is weaker than the other stores where servers are replicated: replicas follow later, so that a fail-over may lose
+//! what was acknowledged last. With `appendfsync always` a crash of the one server loses nothing; the store says at the
+//! start, and wherever it is asked, whether that is so.
+//!
+//! An append reads what it depends on, and its script writes only if that still stands. One whose answer is lost is tried
+//! again: it carries a token, by which it finds itself if it was written after all, so that it is never written twice.
+
+mod append;
+mod audit;
+mod change;
+mod definitions;
+mod fault;
+mod keys;
+mod leases;
+mod lists;
+mod load;
+mod open;
+mod pauses;
+mod records;
+mod rules;
+mod sessions;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ::redis::aio::ConnectionManager;
+use async_trait::async_trait;
+use holdpoint_core::audit::AuditRecord;
+use holdpoint_core::ids::{PauseId, RunId, SessionId};
+use holdpoint_core::json::Digest;
+use holdpoint_core::record::Entry;
+use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::clock::Clock;
+use holdpoint_runtime::ports::store::{
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
+    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
+};
+use tokio::sync::Mutex;
+
+pub use open::RedisOptions;
+
+use append::PreparedAppend;
+use fault::{Broken, WriteError};
+use keys::Keys;
+use leases::LeaseMove;
+use open::Promise;
+
+use crate::clock::StoreClock;
+use crate::turns::Turns;
+
+/// How often something is tried whose connection was lost.
+const TRIES_MAX: u32 = 5;
+
+/// How often an append begins again because somebody else was faster. Each time somebody was; this many is a store that
+/// nobody could use.
+const OVERTAKEN_MAX: u32 = 1_000;
+
+/// Keeps runs in a Redis database.
+pub struct RedisStore {
+    connection: ConnectionManager,
+    keys: Keys,
+    clock: StoreClock,
+    turns: Turns,
+    /// Within one process those with something for the audit wait for each other here, rather than overtake each other.
+    audit_turn: Mutex<()>,
+    patience: Duration,
+    promise: Promise,
+}
+
+impl RedisStore {
+    /// Opens a database by its address (`redis://…`, or `rediss://…` for TLS), with the ordinary options.
+    ///
+    /// # Errors
+    /// The server cannot be reached, is too old, is a replica or may throw away what it holds; or the database was
+    /// written by a newer version. A database that is refused is left as it was.
+    pub async fn open(address: &str) -> Result<Self, StoreFault> {
+        Self::open_with(address, RedisOptions::default()).await
+    }
+
+    /// Opens a database.
+    ///
+    /// # Errors
+    /// As [`RedisStore::open`].
+    pub async fn open_with(address: &str, options: RedisOptions) -> Result<Self, StoreFault> {
+        let opened = open::open(address, &options).await?;
+        Ok(Self {
+            connection: opened.connection,
+            keys: opened.keys,
+            clock: StoreClock::Database(opened.follower),
+            turns: Turns::default(),
+            audit_turn: Mutex::default(),
+            patience: options.patience,
+            promise: opened.promise,
+        })
+    }
+
+    /// Goes by another clock than the database's. For tests: instances that go by different clocks do not agree on who
+    /// moves a run.
+    #[doc(hidden)]
+    pub fn going_by(self, clock: Arc<dyn Clock>) -> Self {
+        Self { clock: StoreClock::Given(clock), ..self }
+    }
+
+    /// Reads. What fails because the connection was lost is tried again on the next.
+    async fn read<T, R>(
+        &self,
+        doing: &'static str,
+        read: impl Fn(ConnectionManager) -> R + Send + Sync,
+    ) -> Result<T, StoreFault>
+    where
+        R: Future<Output = Result<T, Broken>> + Send,
+    {
+        let mut tries = 1;
+        loop {
+            match self.read_once(&read).await {
+                Err(broken) if broken.is_passing() && tries < TRIES_MAX => pause_before(&mut tries).await,
+                done => return done.map_err(|broken| broken.fault(doing)),
+            }
+        }
+    }
+
+    async fn read_once<T, R>(&self, read: &(impl Fn(ConnectionManager) -> R + Send + Sync)) -> Result<T, Broken>
+    where
+        R: Future<Output = Result<T, Broken>> + Send,
+    {
+        if self.clock.is_stale() {
+            let asked = Instant::now();
+            let time = ::redis::cmd("TIME").query_async(&mut self.connection.clone()).await?;
+            self.clock.arbiter(asked, open::millis(time));
+        }
+        read(self.connection.clone()).await
+    }
+
+    /// Changes a lease; gives it back as it is then, if anybody holds it.
+    async fn change_lease(&self, doing: &'static str, wanted: LeaseMove) -> Result<Option<Lease>, AppendError> {
+        let (mut tries, mut overtaken) = (1, 0);
+        loop {
+            match leases::change(&self.connection, &self.keys, &self.clock, &wanted).await {
+                Ok(lease) => return Ok(lease),
+                Err(WriteError::Refused(refusal)) => return Err(refusal),
+                Err(WriteError::Overtaken) if overtaken < OVERTAKEN_MAX => overtaken += 1,
+                Err(WriteError::Overtaken) => return Err(StoreFault::new(doing, StoreFaultKind::Unavailable).into()),
+                Err(WriteError::NotWritten(broken)) if broken.is_passing() && tries < TRIES_MAX => {
+                    pause_before(&mut tries).await;
+                }
+                Err(WriteError::NotWritten(broken)) => return Err(broken.fault(doing).into()),
+                Err(WriteError::InDoubt(broken)) => {
+                    return Err(StoreFault::because(doing, StoreFaultKind::Unknown, broken).into());
+                }
+            }
+        }
+    }
+}
+
+/// Waits a moment before the next try: a server that restarts is back soon.
+async fn pause_before(tries: &mut u32) {
+    tokio::time::sleep(Duration::from_millis(20 << *tries)).await;
+    *tries += 1;
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        let append = PreparedAppend::new(append)?;
+        let turns = async {
+            let turn = self.turns.wait(&append.append().session).await;
+            let is_audited = !append.append().audit.is_empty();
+            (turn, if is_audited { Some(self.audit_turn.lock().await) } else { None })
+        };
+        let too_long = |_| StoreFault::because("append", StoreFaultKind::Unavailable, "others wrote for too long");
+        let _turns = tokio::time::timeout(self.patience * 2, turns).await.map_err(too_long)?;
+        let (mut tries, mut overtaken, mut in_doubt) = (1, 0, None);
+        loop {
+            let broken = match append.write(&self.connection, &self.keys, &self.clock).await {
+                Ok(appended) => return Ok(appended),
+                // Also after a try that was in doubt: what it depended on has changed since, so that it comes to nothing.
+                Err(WriteError::Refused(refusal)) => return Err(refusal),
+                Err(WriteError::Overtaken) if overtaken < OVERTAKEN_MAX => {
+                    overtaken += 1;
+                    continue;
+                }
+                Err(WriteError::Overtaken) => return Err(StoreFault::new("append", StoreFaultKind::Unavailable).into()),
+                Err(WriteError::NotWritten(broken)) => broken,
+                Err(WriteError::InDoubt(broken)) => {
+                    in_doubt = Some(broken);
+                    if tries < TRIES_MAX {
+                        pause_before(&mut tries).await;
+                        continue;
+                    }
+                    break;
+                }
+            };
+            if broken.is_passing() && tries < TRIES_MAX {
+                pause_before(&mut tries).await;
+            } else if in_doubt.is_some() {
+                break;
+            } else {
+                return Err(broken.fault("append").into());
+            }
+        }
+        let fault = match in_doubt {
+            Some(broken) => StoreFault::because("append", StoreFaultKind::Unknown, broken),
+            None => StoreFault::new("append", StoreFaultKind::Unknown),
+        };
+        Err(fault.into())
+    }
+
+    async fn load(&self, run: RunId, after: u64) -> Result<Option<LoadedRun>, StoreFault> {
+        let (keys, now) = (&self.keys, self.now());
+        let load = move |mut connection| async move { load::run(&mut connection, keys, run, after, now).await };
+        let found = self.read("load a run", load).await?;
+        found.map(|found| found.decode(run, after)).transpose()
+    }
+
+    async fn claim(&self, run: RunId, owner: &str, duration: Duration) -> Result<Lease, AppendError> {
+        let wanted = LeaseMove::Claim { run, owner: owner.to_owned(), duration };
+        self.change_lease("claim a run", wanted).await?.ok_or(AppendError::Fenced { run })
+    }
+
+    async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Lease, AppendError> {
+        let wanted = LeaseMove::Renew { lease: lease.clone(), duration };
+        self.change_lease("renew a lease", wanted).await?.ok_or(AppendError::Fenced { run: lease.run })
+    }
+
+    async fn release(&self, lease: &Lease) -> Result<(), StoreFault> {
+        match self.change_lease("give a lease back", LeaseMove::Release { lease: lease.clone() }).await {
+            Err(AppendError::Fault(fault)) => Err(fault),
+            // Nothing else is refused: a lease that was lost is no error.
+            Ok(_) | Err(_) => Ok(()),
+        }
+    }
+
+    async fn claimable(&self, limit: usize) -> Result<Vec<RunId>, StoreFault> {
+        let (keys, now) = (&self.keys, self.now());
+        let list = move |mut connection| async move { leases::claimable(&mut connection, keys, limit, now).await };
+        self.read("list runs to claim", list).await
+    }
+
+    async fn due_pauses(&self, limit: usize) -> Result<Vec<PauseId>, StoreFault> {
+        let (keys, now) = (&self.keys, self.now());
+        let due = move |mut connection| async move { pauses::due(&mut connection, keys, limit, now).await };
+        self.read("list due pauses", due).await
+    }
+
+    async fn next_deadline(&self) -> Result<Option<Timestamp>, StoreFault> {
+        let keys = &self.keys;
+        let next = move |mut connection| async move { pauses::next_deadline(&mut connection, keys).await };
+        self.read("find the next deadline", next).await
+    }
+
+    async fn list_pauses(&self, filter: &PauseFilter) -> Result<Vec<PauseRow>, StoreFault> {
+        let keys = &self.keys;
+        let list = move |mut connection| async move { pauses::list(&mut connection, keys, filter).await };
+        self.read("list pauses", list).await
+    }
+
+    async fn session_runs(&self, session: &SessionId, limit: usize) -> Result<Vec<RunRow>, StoreFault> {
+        let keys = &self.keys;
+        let runs = move |mut connection| async move { sessions::runs(&mut connection, keys, session, limit).await };
+        self.read("list a session's runs", runs).await
+    }
+
+    async fn session_entries(
+        &self,
+        session: &SessionId,
+        from: u64,
+        limit: usize,
+    ) -> Result<Vec<(RunId, Entry)>, StoreFault> {
+        let keys = &self.keys;
+        let entries =
+            move |mut connection| async move { sessions::entries(&mut connection, keys, session, from, limit).await };
+        let found = self.read("list a session's entries", entries).await?;
+        found.into_iter().map(|(run, entry)| Ok((run, entry.decode(run)?))).collect()
+    }
+
+    async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
+        let (keys, now) = (&self.keys, self.now());
+        let rules = move |mut connection| async move { rules::standing(&mut connection, keys, session, now).await };
+        self.read("list a session's rules", rules).await
+    }
+
+    async fn session(&self, session: &SessionId) -> Result<Option<SessionRow>, StoreFault> {
+        let keys = &self.keys;
+        let find = move |mut connection| async move { lists::session(&mut connection, keys, session).await };
+        self.read("find a session", find).await
+    }
+
+    async fn list_sessions(&self, filter: &SessionFilter) -> Result<Vec<SessionRow>, StoreFault> {
+        let keys = &self.keys;
+        let list = move |mut connection| async move { lists::sessions(&mut connection, keys, filter).await };
+        self.read("list sessions", list).await
+    }
+
+    async fn list_runs(&self, filter: &RunFilter) -> Result<Vec<RunSummary>, StoreFault> {
+        let keys = &self.keys;
+        let list = move |mut connection| async move { lists::runs(&mut connection, keys, filter).await };
+        self.read("list runs", list).await
+    }
+
+    async fn list_rules(&self, filter: &RuleFilter) -> Result<Vec<RuleRow>, StoreFault> {
+        let (keys, now) = (&self.keys, self.now());
+        let list = move |mut connection| async move { lists::rules(&mut connection, keys, filter, now).await };
+        self.read("list rules", list).await
+    }
+
+    async fn audit(&self, after: u64, limit: usize) -> Result<Vec<AuditRecord>, StoreFault> {
+        let keys = &self.keys;
+        let page = move |mut connection| async move { audit::page(&mut connection, keys, after, limit).await };
+        self.read("read the audit records", page).await
+    }
+
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+        let keys = &self.keys;
+        let head = move |mut connection| async move { audit::head(&mut connection, keys).await };
+        self.read("read the end of the audit", head).await
+    }
+
+    async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
+        let keys = &self.keys;
+        let find = move |mut connection| async move { definitions::find(&mut connection, keys, digest).await };
+        self.read("load a definition", find).await
+    }
+
+    fn durability(&self) -> Durability {
+        let Promise { survives_crash, settings } = &self.promise;
+        let (survives_crash, settings) = (*survives_crash, settings.clone());
+        Durability { store: "redis", survives_crash, is_shared: true, settings }
+    }
+}

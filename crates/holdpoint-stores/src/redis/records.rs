@@ -1,0 +1,254 @@
+//! How sessions, runs, pauses and rules stand in Redis: as JSON, compared byte for byte before they are changed.
+
+use std::str::FromStr;
+
+use holdpoint_core::ids::{PauseId, RunId};
+use holdpoint_core::pause::PauseKind;
+use holdpoint_core::policy::StandingRule;
+use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::store::{PauseRow, PauseStatus, RunStatus, RunSummary, SessionRow};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::fault::Broken;
+use crate::admit::{LeaseSlot, Mover};
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SessionRecord {
+    /// Who began its first run.
+    pub(super) owner: String,
+    pub(super) created_at: i64,
+    pub(super) last_at: i64,
+    pub(super) runs: u64,
+    /// How many events it has.
+    pub(super) events: u64,
+    /// How many times pauses opened in it.
+    pub(super) pause_groups: u64,
+}
+
+impl SessionRecord {
+    pub(super) fn row(&self, name: &str) -> Result<SessionRow, Broken> {
+        Ok(SessionRow {
+            session: parse(name)?,
+            owner: parse(&self.owner)?,
+            created_at: Timestamp::from_millis(self.created_at),
+            last_at: Timestamp::from_millis(self.last_at),
+            runs: self.runs,
+            events: self.events,
+        })
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct RunRecord {
+    pub(super) session: String,
+    pub(super) agent: String,
+    pub(super) first_seq: u64,
+    pub(super) revision: u64,
+    /// 0 working, 1 waiting, 2 finished
+    pub(super) status: u8,
+    pub(super) started_at: i64,
+    pub(super) last_at: i64,
+    /// The lease: how many have held it, who does, and until when; without a holder, since when nobody does.
+    pub(super) epoch: u64,
+    pub(super) owner: Option<String>,
+    pub(super) since: i64,
+}
+
+impl RunRecord {
+    pub(super) fn lease(&self) -> LeaseSlot {
+        let since = Timestamp::from_millis(self.since);
+        let mover = match &self.owner {
+            Some(owner) => Mover::Holder { owner: owner.clone(), until: since },
+            None => Mover::Nobody { since },
+        };
+        LeaseSlot { epoch: self.epoch, mover }
+    }
+
+    pub(super) fn with_lease(self, lease: &LeaseSlot) -> Self {
+        let (owner, since) = match &lease.mover {
+            Mover::Holder { owner, until } => (Some(owner.clone()), until.as_millis()),
+            Mover::Nobody { since } => (None, since.as_millis()),
+        };
+        Self { epoch: lease.epoch, owner, since, ..self }
+    }
+
+    pub(super) fn status(&self) -> Result<RunStatus, Broken> {
+        match self.status {
+            0 => Ok(RunStatus::Working),
+            1 => Ok(RunStatus::Waiting),
+            2 => Ok(RunStatus::Finished),
+            other => Err(Broken::Unreadable(format!("run status {other}"))),
+        }
+    }
+
+    pub(super) fn summary(&self, run: RunId) -> Result<RunSummary, Broken> {
+        Ok(RunSummary {
+            run,
+            session: parse(&self.session)?,
+            agent: parse(&self.agent)?,
+            status: self.status()?,
+            started_at: Timestamp::from_millis(self.started_at),
+            last_at: Timestamp::from_millis(self.last_at),
+        })
+    }
+}
+
+pub(super) fn status_code(status: RunStatus) -> u8 {
+    match status {
+        RunStatus::Working => 0,
+        RunStatus::Waiting => 1,
+        RunStatus::Finished => 2,
+    }
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct PauseRecord {
+    pub(super) session: String,
+    /// 0 approval, 1 question, 2 confirmation, 3 in doubt
+    pub(super) kind: u8,
+    /// 0 open, 1 decided, 2 expired, 3 withdrawn
+    pub(super) status: u8,
+    pub(super) agent: String,
+    pub(super) tool: Option<String>,
+    pub(super) opened_at: i64,
+    pub(super) expires_at: Option<i64>,
+    pub(super) group: u64,
+}
+
+impl PauseRecord {
+    pub(super) fn of(row: &PauseRow, group: u64) -> Self {
+        Self {
+            session: row.session.to_string(),
+            kind: match row.kind {
+                PauseKind::Approval => 0,
+                PauseKind::Question => 1,
+                PauseKind::Confirmation => 2,
+                PauseKind::InDoubt => 3,
+            },
+            status: pause_status_code(row.status),
+            agent: row.agent.to_string(),
+            tool: row.tool.as_ref().map(ToString::to_string),
+            opened_at: row.opened_at.as_millis(),
+            expires_at: row.expires_at.map(Timestamp::as_millis),
+            group,
+        }
+    }
+
+    pub(super) fn row(&self, id: PauseId) -> Result<PauseRow, Broken> {
+        Ok(PauseRow {
+            id,
+            kind: match self.kind {
+                0 => PauseKind::Approval,
+                1 => PauseKind::Question,
+                2 => PauseKind::Confirmation,
+                3 => PauseKind::InDoubt,
+                other => return Err(Broken::Unreadable(format!("pause kind {other}"))),
+            },
+            status: match self.status {
+                0 => PauseStatus::Open,
+                1 => PauseStatus::Decided,
+                2 => PauseStatus::Expired,
+                3 => PauseStatus::Withdrawn,
+                other => return Err(Broken::Unreadable(format!("pause status {other}"))),
+            },
+            session: parse(&self.session)?,
+            agent: parse(&self.agent)?,
+            tool: self.tool.as_deref().map(parse).transpose()?,
+            opened_at: Timestamp::from_millis(self.opened_at),
+            expires_at: self.expires_at.map(Timestamp::from_millis),
+            group: self.group,
+        })
+    }
+}
+
+pub(super) fn pause_status_code(status: PauseStatus) -> u8 {
+    match status {
+        PauseStatus::Open => 0,
+        PauseStatus::Decided => 1,
+        PauseStatus::Expired => 2,
+        PauseStatus::Withdrawn => 3,
+    }
+}
+
+/// A rule that outlives its run.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct StoredRuleRecord {
+    pub(super) session: String,
+    pub(super) uses: u32,
+    pub(super) is_revoked: bool,
+    pub(super) rule: StandingRule,
+}
+
+/// An entry: what is read of it without its events, and these as bytes.
+pub(super) struct EntryRecord {
+    pub(super) last_seq: u64,
+    /// How many times pauses have opened in the session, this time included.
+    pub(super) pause_groups: u64,
+    pub(super) at: i64,
+    /// The lease's fencing token, where the append took or held one: 0 where it did not.
+    pub(super) epoch: u64,
+    /// Chosen by whoever wrote it, who finds it again by this where a lost connection left it in doubt.
+    pub(super) token: String,
+    pub(super) body: Vec<u8>,
+}
+
+impl EntryRecord {
+    /// A line of its numbers, then the body.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let Self { last_seq, pause_groups, at, epoch, token, .. } = self;
+        let mut bytes = format!("{last_seq} {pause_groups} {at} {epoch} {token}\n").into_bytes();
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+
+    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Broken> {
+        let broken = || Broken::Unreadable("an entry without its numbers".to_owned());
+        let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
+        let line = std::str::from_utf8(&bytes[..end]).map_err(|_| broken())?;
+        let fields: Vec<&str> = line.split(' ').collect();
+        let [last_seq, pause_groups, at, epoch, token] = fields[..] else { return Err(broken()) };
+        Ok(Self {
+            last_seq: last_seq.parse().map_err(|_| broken())?,
+            pause_groups: pause_groups.parse().map_err(|_| broken())?,
+            at: at.parse().map_err(|_| broken())?,
+            epoch: epoch.parse().map_err(|_| broken())?,
+            token: token.to_owned(),
+            body: bytes[end + 1..].to_vec(),
+        })
+    }
+}
+
+/// A record as it is stored.
+pub(super) fn encode(record: &impl Serialize) -> Result<Vec<u8>, Broken> {
+    serde_json::to_vec(record).map_err(|error| Broken::Unreadable(error.to_string()))
+}
+
+/// A record as it was stored.
+pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
+    serde_json::from_slice(bytes).map_err(|error| Broken::Unreadable(error.to_string()))
+}
+
+/// A name that is kept as it prints.
+pub(super) fn parse<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, Broken> {
+    text.parse().map_err(|error: T::Err| Broken::Unreadable(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_comes_back_whatever_its_bytes() {
+        for body in [&b""[..], b"\n\n", b"{\"a\":1}\n\xff\x00"] {
+            let token = "t".to_owned();
+            let record = EntryRecord { last_seq: 7, pause_groups: 2, at: 1, epoch: 3, token, body: body.to_vec() };
+            let read = EntryRecord::from_bytes(&record.to_bytes()).unwrap();
+            assert_eq!((read.last_seq, read.pause_groups, read.at, read.epoch, read.token.as_str()), (7, 2, 1, 3, "t"));
+            assert_eq!(read.body, body);
+        }
+        for bad in [&b""[..], b"1 2 3 4 t", b"1 2 3 4\nx", b"1 2 -x 4 t\n", b"\xff\n"] {
+            assert!(EntryRecord::from_bytes(bad).is_err(), "{bad:?}");
+        }
+    }
+}

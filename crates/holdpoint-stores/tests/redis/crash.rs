@@ -1,0 +1,235 @@
+//! Crash at every write: a child process is killed with -9 at each of them, or its connection is cut while a script is
+//! on its way, and what is left goes on to the end.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use holdpoint_core::ids::RunId;
+use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::store::Store;
+use holdpoint_stores::redis::RedisStore;
+use holdpoint_testkit::clock::TestClock;
+use holdpoint_testkit::crash::{Acknowledged, Attempt, Cut, CutStore, Scenario, World, check, play, scenarios};
+use holdpoint_testkit::servers::{Proxy, When};
+
+use crate::database::{Database, options};
+
+/// Tells a test binary that it is the child; holds the folder, the scenario, the write and the cut.
+const CHILD: &str = "HOLDPOINT_REDIS_CRASH_CHILD";
+
+/// Tells the child which server and which keys are meant.
+const ADDRESS: &str = "HOLDPOINT_REDIS_CRASH_ADDRESS";
+
+/// What the child says when the cut is reached.
+const REACHED: &str = "holdpoint: the cut is reached";
+
+/// What the child says when it came to its end first.
+const FINISHED: &str = "holdpoint: the run is over";
+
+fn run_id() -> RunId {
+    "run_0198c0ffee007000800000000000beef".parse().unwrap()
+}
+
+fn clock_at(hours: u64) -> TestClock {
+    let clock = TestClock::at(Timestamp::from_millis(1_794_735_000_000));
+    clock.advance(Duration::from_secs(3_600 * hours));
+    clock
+}
+
+fn scenario(name: &str) -> Scenario {
+    scenarios().into_iter().find(|scenario| scenario.name == name).unwrap()
+}
+
+/// Not a test of its own: the process that is killed.
+#[test]
+fn the_process_that_is_killed() {
+    let (Ok(order), Ok(address)) = (std::env::var(CHILD), std::env::var(ADDRESS)) else { return };
+    let fields: Vec<&str> = order.split('|').collect();
+    let [folder, name, write, cut] = fields[..] else { panic!("{order}") };
+    let (folder, write) = (PathBuf::from(folder), write.parse().unwrap());
+    let cut = Cut::ALL.into_iter().find(|known| format!("{known:?}") == cut).unwrap();
+    let scenario = scenario(name);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    runtime.block_on(async move {
+        let clock = clock_at(0);
+        let reached = Arc::new(|cut| {
+            println!("\n{REACHED}");
+            std::io::stdout().flush().unwrap();
+            // Torn: the write goes its way while the signal comes. Otherwise this is where it ends.
+            if cut != Cut::Torn {
+                stand_still();
+            }
+        });
+        let (address, prefix) = address.split_once(' ').unwrap();
+        let store = RedisStore::open_with(address, options(prefix)).await.unwrap().going_by(clock.shared());
+        let store = CutStore::cutting(Arc::new(store), write, cut, reached);
+        let world = World::in_file(&folder.join("world"));
+        let mut acknowledged = Acknowledged::in_file(&folder.join("acknowledged"));
+        match play(&scenario, run_id(), store, &clock, &world, &mut acknowledged).await {
+            Attempt::CutOff => stand_still(),
+            // Outcomes that come together are written together: now and then a run has fewer writes than were counted.
+            Attempt::Finished(_) => println!("\n{FINISHED}"),
+        }
+    });
+}
+
+fn stand_still() -> ! {
+    loop {
+        std::thread::park();
+    }
+}
+
+fn spawn(folder: &Path, database: &Database, scenario: &Scenario, write: u32, cut: Cut) -> Child {
+    let order = format!("{}|{}|{write}|{cut:?}", folder.display(), scenario.name);
+    Command::new(std::env::current_exe().unwrap())
+        .args(["crash::the_process_that_is_killed", "--exact", "--nocapture"])
+        .env(CHILD, order)
+        .env(ADDRESS, format!("{} {}", database.address(), database.prefix))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Waits for the cut, then kills with -9; says whether the cut came.
+fn kill_at_cut(mut child: Child, place: &str) -> bool {
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let said = lines.find(|line| line == REACHED || line == FINISHED);
+    let is_cut = said.unwrap_or_else(|| panic!("{place}: the child ended before the cut")) == REACHED;
+    child.kill().unwrap();
+    child.wait().unwrap();
+    is_cut
+}
+
+/// One cell of the matrix; says whether the cut came.
+async fn kill_at(scenario: &Scenario, write: u32, cut: Cut) -> bool {
+    let place = format!("killed {cut:?} write {write}");
+    let (folder, database) = (tempfile::tempdir().unwrap(), Database::new().await);
+    let is_cut = kill_at_cut(spawn(folder.path(), &database, scenario, write, cut), &place);
+    let clock = clock_at(24);
+    let store: Arc<dyn Store> = Arc::new(database.open(clock.shared()).await);
+    let world = World::in_file(&folder.path().join("world"));
+    let mut acknowledged = Acknowledged::in_file(&folder.path().join("acknowledged"));
+    let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
+    let Attempt::Finished(run) = attempt else { panic!("{place}: the store vanished after the restart") };
+    check(scenario, &place, &run, &store, &world, &acknowledged).await;
+    is_cut
+}
+
+async fn count_writes(scenario: &Scenario) -> u32 {
+    let (clock, world, mut acknowledged) = (clock_at(0), World::in_memory(), Acknowledged::default());
+    let database = Database::new().await;
+    let store: Arc<dyn Store> = Arc::new(database.open(clock.shared()).await);
+    let counting = CutStore::counting(store.clone());
+    let attempt = play(scenario, run_id(), counting.clone(), &clock, &world, &mut acknowledged).await;
+    let Attempt::Finished(run) = attempt else { panic!("{}: cut off without a cut", scenario.name) };
+    check(scenario, "uncut", &run, &store, &world, &acknowledged).await;
+    counting.writes()
+}
+
+async fn killed_at_every_write_of(name: &str) {
+    let scenario = scenario(name);
+    let (mut cells, mut cuts) = (0, 0);
+    for write in 1..=count_writes(&scenario).await {
+        for cut in Cut::ALL {
+            cells += 1;
+            cuts += u32::from(kill_at(&scenario, write, cut).await);
+        }
+    }
+    println!("{name}: {cuts} of {cells} cells were cut");
+    assert!(cuts * 2 >= cells, "{name}: only {cuts} of {cells} cells were cut");
+}
+
+/// Cuts the connection at one script. Where the database can be reached again at once nobody notices; where it cannot,
+/// the process counts as dead, and another one goes on when it is back. Says whether the cut came.
+async fn disconnect_at(scenario: &Scenario, script: u32, when: When, stays_closed: bool) -> bool {
+    let place = format!("disconnected {when:?} script {script}, stays closed: {stays_closed}");
+    let database = Database::new().await;
+    let proxy = Proxy::to(database.socket()).await;
+    let (clock, world, mut acknowledged) = (clock_at(0), World::in_memory(), Acknowledged::default());
+    let store = RedisStore::open_with(&database.by_way_of(proxy.address), database.options()).await.unwrap();
+    let store: Arc<dyn Store> = Arc::new(store.going_by(clock.shared()));
+    proxy.cut_at(b"EVALSHA", script, when, stays_closed);
+    let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
+    let is_cut = proxy.cuts() > 0;
+    let (run, store) = match attempt {
+        Attempt::Finished(run) => (run, store),
+        Attempt::CutOff => {
+            assert!(is_cut && stays_closed, "{place}: the store was lost although it could be reached");
+            proxy.mend();
+            clock.advance(Duration::from_secs(3_600));
+            let store: Arc<dyn Store> = Arc::new(database.open(clock.shared()).await);
+            let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
+            let Attempt::Finished(run) = attempt else { panic!("{place}: the store vanished after it was back") };
+            (run, store)
+        }
+    };
+    check(scenario, &place, &run, &store, &world, &acknowledged).await;
+    is_cut
+}
+
+async fn disconnected_at_every_write_of(name: &str) {
+    let scenario = scenario(name);
+    let each = async |when, stays_closed| {
+        let mut script = 0;
+        while disconnect_at(&scenario, script, when, stays_closed).await {
+            script += 1;
+        }
+        println!("{name}: disconnected {when:?} each of {script} scripts, stays closed: {stays_closed}");
+        assert!(script >= 2, "{name} writes only {script} times");
+    };
+    // Most of their time they wait for a database that is gone.
+    let after = When::After(b":1\r\n");
+    futures_util::join!(each(When::Before, false), each(When::Before, true), each(after, false), each(after, true));
+}
+
+macro_rules! at_every_write {
+    ($($killed:ident, $disconnected:ident => $scenario:literal),* $(,)?) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+            async fn $killed() {
+                killed_at_every_write_of($scenario).await;
+            }
+
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $disconnected() {
+                disconnected_at_every_write_of($scenario).await;
+            }
+        )*
+
+        #[test]
+        fn every_scenario_is_killed_and_disconnected_at_every_write() {
+            let names: Vec<&str> = scenarios().iter().map(|scenario| scenario.name).collect();
+            assert_eq!(names, [$($scenario),*]);
+        }
+    };
+}
+
+at_every_write! {
+    an_approval_survives_kill_9, an_approval_survives_a_lost_connection => "approve",
+    a_denial_survives_kill_9, a_denial_survives_a_lost_connection => "deny",
+    an_edit_survives_kill_9, an_edit_survives_a_lost_connection => "edit",
+    parallel_calls_survive_kill_9, parallel_calls_survive_a_lost_connection => "parallel",
+    a_deadline_survives_kill_9, a_deadline_survives_a_lost_connection => "expire",
+    nested_agents_survive_kill_9, nested_agents_survive_a_lost_connection => "nested agents",
+    a_hand_off_survives_kill_9, a_hand_off_survives_a_lost_connection => "hand-off",
+    repeatable_tools_survive_kill_9, repeatable_tools_survive_a_lost_connection => "repeatable tools",
+    two_rounds_survive_kill_9, two_rounds_survive_a_lost_connection => "two rounds",
+    an_answer_in_place_survives_kill_9, an_answer_in_place_survives_a_lost_connection => "respond",
+    decisions_at_once_survive_kill_9, decisions_at_once_survive_a_lost_connection => "together",
+    a_message_in_their_place_survives_kill_9, a_message_in_their_place_survives_a_lost_connection => "instead",
+}
+
+/// A control that must fail: tools that may be repeated are counted as if they might not.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[should_panic(expected = "took effect 2 times")]
+async fn an_effect_repeated_after_a_lost_connection_would_be_seen() {
+    let mut scenario = scenario("repeatable tools");
+    scenario.repeats = false;
+    let mut script = 0;
+    while disconnect_at(&scenario, script, When::Before, true).await {
+        script += 1;
+    }
+}
