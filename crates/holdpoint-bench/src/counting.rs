@@ -115,6 +115,10 @@ impl Store for Counting {
         self.inner.audit(after, limit).await
     }
 
+    async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+        self.inner.audit_head().await
+    }
+
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.inner.definition(digest).await
     }

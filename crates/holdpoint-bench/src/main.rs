@@ -4,6 +4,7 @@
 //! one run does not. `cargo xtask bench` runs it; `--quick` for a short look, `--json FILE` for the figures.
 
 mod bare;
+mod blocks;
 mod cold;
 mod counting;
 mod cycle;
@@ -26,7 +27,13 @@ fn main() -> Result<()> {
         ["child-nothing"] => Ok(()),
         ["child-resume", db, run] => cold::resume_one(Path::new(db), run),
         ["child-paused", db, runs] => paused::child(Path::new(db), runs.parse()?),
+        ["child-serve", folder, model] => blocks::child(Path::new(folder), model),
         ["profile", seconds] => cycle::profile(Duration::from_secs(seconds.parse()?)),
+        ["soak", readers, seconds, seed] => blocks::soak(&blocks::SoakOptions {
+            readers: readers.parse()?,
+            duration: Duration::from_secs(seconds.parse()?),
+            seed: seed.parse()?,
+        }),
         options => bench(&Options::read(options)?),
     }
 }
@@ -38,6 +45,7 @@ struct Options {
     disk_runs: usize,
     cold_runs: usize,
     first_bytes: usize,
+    sockets: usize,
     rounds: usize,
     json: Option<PathBuf>,
 }
@@ -50,6 +58,7 @@ impl Options {
             disk_runs: 10_000,
             cold_runs: 20,
             first_bytes: 200,
+            sockets: 15_000,
             rounds: 3,
             json: None,
         };
@@ -63,6 +72,7 @@ impl Options {
                         disk_runs: 2_000,
                         cold_runs: 5,
                         first_bytes: 30,
+                        sockets: 1_000,
                         rounds: 1,
                         json: options.json,
                     };
@@ -97,6 +107,8 @@ fn bench(options: &Options) -> Result<()> {
     report.cold(cold::measure(options.cold_runs)?);
     eprintln!("{} first tokens through the server", options.first_bytes);
     report.first_byte(first_byte::measure(options.first_bytes)?);
+    eprintln!("{} idle sockets", options.sockets);
+    report.idle(blocks::idle_sockets(options.sockets)?);
     println!("{}", report.table());
     if let Some(path) = &options.json {
         std::fs::write(path, report.json()).with_context(|| format!("{} cannot be written", path.display()))?;

@@ -27,12 +27,12 @@ pub(crate) fn memory(runs: usize) -> Result<f64> {
 
 /// Pauses runs and prints how much memory the process grew by, against itself before the first run.
 pub(crate) fn child(path: &Path, runs: usize) -> Result<()> {
-    let empty = resident_mib()?;
+    let empty = resident_mib("self")?;
     let tokio = tokio::runtime::Runtime::new()?;
     let grown = tokio.block_on(async {
         let (runner, agent) = (workload::runner(workload::sqlite(path)?), workload::agent()?);
         pause_all(&runner, &agent, runs).await?;
-        anyhow::Ok(resident_mib()? - empty)
+        anyhow::Ok(resident_mib("self")? - empty)
     })?;
     println!("{grown:.1}");
     Ok(())
@@ -64,9 +64,10 @@ async fn pause_all(runner: &holdpoint::Runner, agent: &holdpoint::Agent, runs: u
     Ok(())
 }
 
-fn resident_mib() -> Result<f64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("no VmRSS in /proc/self/status")?;
+/// How much memory a process holds, by its id or `self`.
+pub(crate) fn resident_mib(process: &str) -> Result<f64> {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("a process without VmRSS")?;
     let kib: f64 = line.split_whitespace().nth(1).context("VmRSS has no figure")?.parse()?;
     Ok(kib / 1024.0)
 }

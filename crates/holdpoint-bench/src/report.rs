@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
+use crate::blocks::Idle;
 use crate::cold::Cold;
 use crate::cycle::{Footprint, Measured};
 use crate::first_byte::FirstByte;
@@ -18,6 +19,7 @@ pub(crate) struct Report {
     memory: (usize, f64),
     cold: Option<Cold>,
     first_byte: Option<FirstByte>,
+    idle: Option<Idle>,
 }
 
 struct Round {
@@ -56,6 +58,10 @@ impl Report {
 
     pub(crate) fn first_byte(&mut self, first_byte: FirstByte) {
         self.first_byte = Some(first_byte);
+    }
+
+    pub(crate) fn idle(&mut self, idle: Idle) {
+        self.idle = Some(idle);
     }
 
     /// A plain table.
@@ -110,6 +116,15 @@ impl Report {
                 ),
             );
         }
+        if let Some(idle) = &self.idle {
+            line(
+                &format!("memory of the server with {} sockets", idle.sockets),
+                format!(
+                    "{:.1} MiB idle, {:.1} MiB when each watches a session   (none: {:.1} MiB)",
+                    idle.open_mib, idle.watching_mib, idle.before_mib
+                ),
+            );
+        }
         text
     }
 
@@ -137,6 +152,14 @@ impl Report {
         let cold = self.cold.as_ref().map(|cold| json!({"finish_ms": cold.finish_ms, "nothing_ms": cold.nothing_ms}));
         let first_byte = self.first_byte.as_ref();
         let first_byte = first_byte.map(|first| json!({"served_ms": first.served_ms, "direct_ms": first.direct_ms}));
+        let idle = self.idle.as_ref().map(|idle| {
+            json!({
+                "sockets": idle.sockets,
+                "before_mib": idle.before_mib,
+                "open_mib": idle.open_mib,
+                "watching_mib": idle.watching_mib,
+            })
+        });
         let all = json!({
             "commit_bytes": self.commits,
             "cycles": cycles,
@@ -145,6 +168,7 @@ impl Report {
             "memory_over_empty_mib": self.memory.1,
             "cold": cold,
             "first_byte": first_byte,
+            "sockets": idle,
         });
         format!("{all:#}\n")
     }

@@ -1,0 +1,115 @@
+//! A command that is sent again under the same name is the same command: what was stored under the name is its answer,
+//! also after a restart. A run's name follows from caller and name; decisions record theirs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use holdpoint_core::event::{RunEvent, RunStarted};
+use holdpoint_core::ids::{ActorId, RunId, SessionId};
+use holdpoint_core::message::Content;
+use holdpoint_core::refusal::Refusal;
+use holdpoint_runtime::ports::store::RunFilter;
+use holdpoint_runtime::{RunError, Runtime};
+use sha2::{Digest as _, Sha256};
+use tokio::sync::OwnedMutexGuard;
+use uuid::Builder;
+
+/// The name of the run that this caller begins under this name.
+pub(super) fn run_id(caller: &ActorId, request_id: &str) -> RunId {
+    let mut hash = Sha256::new();
+    for part in ["holdpoint blocks message", caller.as_str(), request_id] {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part.as_bytes());
+    }
+    let digest: [u8; 32] = hash.finalize().into();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    RunId::new(Builder::from_custom_bytes(bytes).into_uuid())
+}
+
+/// How the run of this name started, if it is there.
+pub(super) async fn started(runtime: &Runtime, run: RunId) -> Result<Option<RunStarted>, RunError> {
+    match runtime.read_journal(run).await {
+        Ok(entries) => Ok(entries.iter().flat_map(|entry| entry.events.iter()).find_map(|event| match event {
+            RunEvent::RunStarted(started) => Some(started.clone()),
+            _ => None,
+        })),
+        Err(RunError::Refused(Refusal::RunNotFound(_))) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// How many of a session's latest runs are looked at for a message that was handed to one of them.
+const RUNS_MAX: usize = 20;
+
+/// The run of the session that a message was handed to under this name, and the message.
+pub(super) async fn handed_over(
+    runtime: &Runtime,
+    session: &SessionId,
+    caller: &ActorId,
+    request_id: &str,
+) -> Result<Option<(RunId, Content)>, RunError> {
+    let filter = RunFilter { session: Some(session.clone()), limit: RUNS_MAX, ..RunFilter::default() };
+    for row in runtime.list_runs(&filter).await?.runs {
+        let entries = runtime.read_journal(row.run).await?;
+        let found = entries.iter().find_map(|entry| staged_under(&entry.events, caller, request_id));
+        if let Some(content) = found {
+            return Ok(Some((row.run, content)));
+        }
+    }
+    Ok(None)
+}
+
+/// The message that was staged under this name.
+fn staged_under(events: &[RunEvent], caller: &ActorId, request_id: &str) -> Option<Content> {
+    events.iter().find_map(|event| match event {
+        RunEvent::InputStaged(staged) if staged.by == *caller && staged.request.as_deref() == Some(request_id) => {
+            Some(staged.content.clone())
+        }
+        _ => None,
+    })
+}
+
+/// The commands that are being carried out under a name. The same one waits for the one before it, and then finds what
+/// that one stored.
+#[derive(Default, Clone)]
+pub(super) struct Names(Arc<Mutex<HashMap<Name, Weak<tokio::sync::Mutex<()>>>>>);
+
+/// Who sent a command, and what they called it.
+type Name = (ActorId, String);
+
+/// The right to carry out a command under a name, as long as it lives.
+pub(super) struct Turn {
+    names: Names,
+    name: Name,
+    guard: Option<OwnedMutexGuard<()>>,
+}
+
+impl Names {
+    /// Waits until nobody carries out a command of this caller under this name.
+    pub(super) async fn turn(&self, caller: &ActorId, request_id: &str) -> Turn {
+        let name = (caller.clone(), request_id.to_owned());
+        let gate = {
+            let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            match names.get(&name).and_then(Weak::upgrade) {
+                Some(gate) => gate,
+                None => {
+                    let gate = Arc::new(tokio::sync::Mutex::new(()));
+                    names.insert(name.clone(), Arc::downgrade(&gate));
+                    gate
+                }
+            }
+        };
+        Turn { names: self.clone(), name, guard: Some(gate.lock_owned().await) }
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut names = self.names.0.lock().unwrap_or_else(PoisonError::into_inner);
+        self.guard = None;
+        if names.get(&self.name).is_some_and(|gate| gate.strong_count() == 0) {
+            names.remove(&self.name);
+        }
+    }
+}

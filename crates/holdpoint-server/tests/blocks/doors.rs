@@ -1,0 +1,185 @@
+//! One pause, many doors: what begins here is decided elsewhere and the other way round, and every subscriber learns it.
+
+use holdpoint_testkit::model_server::Answer as Reply;
+use serde_json::{Value, json};
+
+use crate::client::{Client, is, is_block, until_asked};
+use crate::stage::{Stage, message};
+
+fn trade(symbol: &str) -> Value {
+    json!({"symbol": symbol, "quantity": 100})
+}
+
+/// A run that began here and waits, with a second subscriber who watches.
+async fn held(stage: &Stage, calls: Reply) -> (Client, Client) {
+    let mut client = stage.connect().await;
+    stage.model.push(calls);
+    client.send(&message("trader", "s", "Mua")).await;
+    until_asked(&mut client).await;
+    let mut watcher = stage.connect().await;
+    watcher.subscribe("s", 0).await;
+    until_asked(&mut watcher).await;
+    (client, watcher)
+}
+
+/// Reads to the end of the run, and sees that everybody was told how the request ended.
+async fn both_learn(clients: (Client, Client), outcome: &str) -> Vec<Value> {
+    let mut all = Vec::new();
+    for mut client in [clients.0, clients.1] {
+        let told = client.until(is("message_stop")).await;
+        let resolved: Vec<&Value> = told.iter().filter(|event| event["type"] == "approval_resolved").collect();
+        assert_eq!(resolved.len(), 1, "{told:?}");
+        assert_eq!((&resolved[0]["approval_key"], &resolved[0]["outcome"]), (&json!("s_1"), &json!(outcome)));
+        all = told;
+    }
+    all
+}
+
+/// The open pauses of the session, by the native API.
+async fn pauses(stage: &Stage) -> Vec<Value> {
+    let answer = stage.get("/api/v1/pauses?status=open&session=s").await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    answer.json()["pauses"].as_array().unwrap().clone()
+}
+
+async fn decide_natively(stage: &Stage, pause: &Value, body: Value) {
+    let path = format!("/api/v1/pauses/{}/decide", pause["id"].as_str().unwrap());
+    let answer = stage.post(&path, &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+}
+
+fn approve(key: &str, decisions: Value) -> Value {
+    json!({"type": "approval", "session_id": "s", "approval_key": key, "decisions": decisions})
+}
+
+#[tokio::test]
+async fn what_began_here_is_resumed_by_a_superagent_client() {
+    let stage = Stage::solo().await;
+    let clients = held(&stage, Reply::call("execute_trade", trade("VNM"))).await;
+    stage.model.push(Reply::text("Xong."));
+    let body = json!({"agent_id": "trader", "session_id": "s", "input": {"confirm": true}});
+    let answer = stage.post("/api/v1/chat/resume", &body).await;
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    let told = both_learn(clients, "decided").await;
+    assert!(told.iter().any(|event| is_block(event, "approval_result")), "{told:?}");
+    assert_eq!(stage.tools.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn what_began_here_is_decided_by_the_native_api() {
+    let stage = Stage::solo().await;
+    let clients = held(&stage, Reply::call("execute_trade", trade("VNM"))).await;
+    stage.model.push(Reply::text("Thôi."));
+    let open = pauses(&stage).await;
+    decide_natively(&stage, &open[0], json!({"decision": "deny", "message": "no"})).await;
+    let told = both_learn(clients, "decided").await;
+    let result = told.iter().find(|event| event["delta"]["decisions"].is_array()).unwrap();
+    assert_eq!(result["delta"]["decisions"][0]["type"], "reject", "{result}");
+    assert_eq!(stage.tools.calls(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn a_question_that_was_asked_here_is_answered_by_the_native_api() {
+    let stage = Stage::solo().await;
+    let questions = json!({"questions": [{"question": "Kỳ hạn?", "options": [{"label": "1 năm"}]}]});
+    let clients = held(&stage, Reply::call("ask_user_question", questions)).await;
+    stage.model.push(Reply::text("Cảm ơn!"));
+    let open = pauses(&stage).await;
+    let answers = json!({"decision": "answer", "answers": {"Kỳ hạn?": "1 năm"}});
+    decide_natively(&stage, &open[0], answers).await;
+    both_learn(clients, "decided").await;
+    let history = stage.history("s").await;
+    let shown = history.iter().find(|message| message["content"][0]["type"] == "approval_request").unwrap();
+    assert_eq!(shown["content"][0]["submittedAnswers"], json!({"Kỳ hạn?": "1 năm"}));
+}
+
+#[tokio::test]
+async fn a_cancelled_run_withdraws_its_request_for_everybody() {
+    let stage = Stage::solo().await;
+    let clients = held(&stage, Reply::call("execute_trade", trade("VNM"))).await;
+    let body = json!({"agent_id": "trader", "session_id": "s"});
+    let answer = stage.post("/api/v1/chat/abort", &body).await;
+    assert_eq!(answer.json()["status"], "aborted", "{}", answer.body);
+    let told = both_learn(clients, "withdrawn").await;
+    assert_eq!(told.last().unwrap()["stop_reason"], "cancelled");
+    assert_eq!(stage.tools.calls(), Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn what_began_in_the_native_api_is_decided_here() {
+    let stage = Stage::solo().await;
+    stage.model.push(Reply::call("execute_trade", trade("VNM")));
+    let body = json!({"agent_id": "trader", "session_id": "s", "input": "Mua"});
+    let run = stage.post("/api/v1/runs?wait=30", &body).await.json();
+    assert_eq!(run["status"], "paused", "{run}");
+    let mut client = stage.connect().await;
+    let subscribed = client.subscribe("s", 0).await;
+    assert_eq!((&subscribed["status"], &subscribed["open"]), (&json!("waiting"), &json!(["s_1"])));
+    until_asked(&mut client).await;
+    stage.model.push(Reply::text("Xong."));
+    client.send(&approve("s_1", json!([{"type": "approve"}]))).await;
+    client.until(is("message_stop")).await;
+    let read = stage.get(&format!("/api/v1/runs/{}", run["run_id"].as_str().unwrap())).await.json();
+    assert_eq!((&read["status"], &read["output"]), (&json!("done"), &json!("Xong.")));
+    assert_eq!(stage.tools.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn what_began_with_a_superagent_client_is_decided_here() {
+    let stage = Stage::solo().await;
+    stage.model.push(Reply::call("execute_trade", trade("VNM")));
+    let body = json!({"agent_id": "trader", "session_id": "s", "message": "Mua"});
+    let answer = stage.post("/api/v1/chat/stream", &body).await;
+    assert!(answer.body.contains("INTERRUPT"), "{}", answer.body);
+    stage.model.push(Reply::text("Xong."));
+    let mut client = stage.connect().await;
+    client.subscribe("s", 0).await;
+    until_asked(&mut client).await;
+    client.send(&approve("s_1", json!([{"type": "approve"}]))).await;
+    client.until(is("message_stop")).await;
+    let state = stage.get("/api/v1/chat/interrupt_state?agent_id=trader&session_id=s").await.json();
+    assert_eq!(state, json!({"interrupted": false}));
+    assert_eq!(stage.tools.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn a_confirmation_that_a_model_asks_for_is_decided_here() {
+    let stage = Stage::solo().await;
+    stage.model.push(Reply::text("I delete it. Please confirm."));
+    let body = json!({"agent_id": "asker", "session_id": "s", "message": "Delete it"});
+    let answer = stage.post("/api/v1/chat/stream", &body).await;
+    assert!(answer.body.contains("INTERRUPT"), "{}", answer.body);
+    let mut client = stage.connect().await;
+    client.subscribe("s", 0).await;
+    let told = until_asked(&mut client).await;
+    let request = &told.iter().find(|event| is_block(event, "approval_request")).unwrap()["content_block"];
+    assert_eq!(request["pause"]["kind"], "confirmation", "{request}");
+    stage.model.push(Reply::text("Deleted."));
+    client.send(&approve("s_1", json!([{"type": "approve"}]))).await;
+    let told = client.until(|event| event["type"] == "message_stop" || event["type"] == "error").await;
+    assert_eq!(told.last().unwrap()["type"], "message_stop", "{told:?}");
+}
+
+#[tokio::test]
+async fn of_two_actions_one_is_decided_elsewhere_and_only_the_other_here() {
+    let stage = Stage::solo().await;
+    let calls = Reply::call("execute_trade", trade("VNM")).and_call("execute_trade", trade("FPT"));
+    let (mut client, watcher) = held(&stage, calls).await;
+    let open = pauses(&stage).await;
+    let vnm = open.iter().find(|pause| pause["args"]["symbol"] == "VNM").unwrap();
+    decide_natively(&stage, vnm, json!({"decision": "deny", "message": "no"})).await;
+    let before = stage.everything().await;
+    // What contradicts the decision that was made elsewhere is refused whole.
+    let both = approve("s_1", json!([{"type": "approve"}, {"type": "approve"}]));
+    let told = client.ask(&both, "approval_resolved").await;
+    assert_eq!(told["error"]["code"], "already_decided", "{told}");
+    assert_eq!(stage.everything().await, before, "nothing of it was applied");
+    stage.model.push(Reply::text("Xong."));
+    client.send(&approve("s_1", json!([{"type": "reject"}, {"type": "approve"}]))).await;
+    let told = both_learn((client, watcher), "decided").await;
+    let result = told.iter().find(|event| event["delta"]["decisions"].is_array()).unwrap();
+    let kinds: Vec<&Value> = result["delta"]["decisions"].as_array().unwrap().iter().map(|one| &one["type"]).collect();
+    assert_eq!(kinds, ["reject", "approve"]);
+    assert_eq!(stage.tools.calls().len(), 1);
+    assert!(stage.tools.calls()[0].contains("FPT"));
+}
