@@ -1,0 +1,246 @@
+//! A stream follows a run to its next stop. The run moves in a task of its own: who stops reading changes nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::response::Response;
+use holdpoint_core::refusal::Refusal;
+use holdpoint_core::run::Run;
+use holdpoint_runtime::use_cases::{WatchItem, WatchSession};
+use holdpoint_runtime::{Fault, RunError};
+use tokio::task::{JoinError, JoinHandle};
+
+use super::chunks::{Narrator, Stop, done, frame};
+use super::wire::Chunk;
+use crate::access::Caller;
+use crate::app::App;
+use crate::limits::StreamPermit;
+use crate::problem::{Code, Problem};
+use crate::sse::{self, Gone, Writer};
+
+/// How often the store is asked for what other processes wrote.
+const GLANCE: Duration = Duration::from_secs(2);
+
+/// The task that moves a run.
+pub(super) type Drive = JoinHandle<Result<Run, RunError>>;
+
+/// What a stream needs to follow a run.
+pub(super) struct Follow {
+    pub(super) app: App,
+    pub(super) caller: Caller,
+    /// Knows the run as it stood before the first item.
+    pub(super) narrator: Narrator,
+    pub(super) watch: WatchSession,
+    /// What the watch saw before the stream began.
+    pub(super) seen: VecDeque<WatchItem>,
+    pub(super) drive: Driving,
+    /// What happens where a person must look.
+    pub(super) at_pause: AtPause,
+}
+
+/// What a stream does where a person must look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AtPause {
+    /// It ends.
+    End,
+    /// It stays open, and goes on after the decision.
+    Stay,
+}
+
+/// How far the task is that moves the run.
+pub(super) enum Driving {
+    /// Under way.
+    UnderWay(Drive),
+    /// It came to its end before the stream began.
+    Ended(DriveEnd),
+    /// Its end was seen; if the run goes on, somebody else moves it.
+    Over,
+}
+
+/// How such a task came to its end.
+pub(super) enum DriveEnd {
+    /// At a stop, or because somebody else moves the run and was told of what was decided.
+    Stopped,
+    /// The run could not go on.
+    Failed(Failure),
+}
+
+/// Why a run could not go on.
+pub(super) struct Failure {
+    pub(super) problem: Problem,
+    /// Whether the run would wait for its model in vain.
+    is_hopeless: bool,
+}
+
+impl DriveEnd {
+    /// What the end of the task means.
+    pub(super) fn read(ended: Result<Result<Run, RunError>, JoinError>) -> Self {
+        match ended {
+            Ok(Ok(_) | Err(RunError::Refused(Refusal::RunBusy { .. }))) => Self::Stopped,
+            Ok(Err(error)) => Self::Failed(error.into()),
+            Err(_) => {
+                let problem = Problem::internal("the task that moves a run panicked");
+                Self::Failed(Failure { problem, is_hopeless: false })
+            }
+        }
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Self {
+        let is_hopeless = matches!(&error, RunError::Fault(Fault::Model { source, .. }) if !source.may_retry);
+        Self { problem: error.into(), is_hopeless }
+    }
+}
+
+impl Follow {
+    /// The stream.
+    pub(super) fn respond(self, permit: StreamPermit) -> Response {
+        let app = self.app.clone();
+        let stopping = Problem::new(Code::STOPPING, "the server is stopping; the run goes on with its next start");
+        let last = self.narrator.maker().error(stopping.code(), stopping.detail());
+        let farewell = vec![frame(&last), done()];
+        sse::stream(&app, permit, farewell, |writer| async move {
+            self.follow(&mut Out::Stream(&writer)).await?;
+            writer.send(done()).await
+        })
+    }
+
+    /// Waits for the next stop without telling anybody. What went wrong, if something did.
+    pub(super) async fn wait(self) -> Option<Problem> {
+        self.follow(&mut Out::Nobody).await.unwrap_or_default()
+    }
+
+    /// Tells everything up to the stop; says what went wrong, if something did.
+    async fn follow(mut self, out: &mut Out<'_>) -> Result<Option<Problem>, Gone> {
+        match self.tell_all(out).await {
+            Ok(()) => Ok(None),
+            Err(Trouble::Gone) => Err(Gone),
+            Err(Trouble::Failed(failure)) => {
+                let problem = failure.problem.clone();
+                self.fail(failure, out).await?;
+                Ok(Some(problem))
+            }
+        }
+    }
+
+    /// Tells what happens until nothing more can.
+    async fn tell_all(&mut self, out: &mut Out<'_>) -> Result<(), Trouble> {
+        loop {
+            match self.next().await? {
+                Next::Happened(item) => out.send_all(self.narrator.tell(item)).await?,
+                Next::Glance => self.catch_up(out).await?,
+                Next::DriveEnded(ended) => {
+                    self.catch_up(out).await?;
+                    if let DriveEnd::Failed(failure) = ended {
+                        return Err(Trouble::Failed(failure));
+                    }
+                }
+            }
+            // Between two events of one write a run may look as if it stood still.
+            if self.narrator.stop().is_some() {
+                self.catch_up(out).await?;
+            }
+            match self.narrator.stop() {
+                Some(Stop::Over) => return Ok(()),
+                Some(Stop::Held) => {
+                    out.send_all(self.narrator.announce()).await?;
+                    if self.at_pause == AtPause::End {
+                        return Ok(());
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    async fn next(&mut self) -> Result<Next, RunError> {
+        if let Some(item) = self.seen.pop_front() {
+            return Ok(Next::Happened(item));
+        }
+        match std::mem::replace(&mut self.drive, Driving::Over) {
+            Driving::Over => tokio::select! {
+                item = self.watch.next() => Ok(Next::Happened(item?)),
+                () = tokio::time::sleep(GLANCE) => Ok(Next::Glance),
+            },
+            Driving::Ended(ended) => Ok(Next::DriveEnded(ended)),
+            Driving::UnderWay(mut drive) => {
+                let item = tokio::select! {
+                    biased;
+                    item = self.watch.next() => item,
+                    ended = &mut drive => return Ok(Next::DriveEnded(DriveEnd::read(ended))),
+                };
+                self.drive = Driving::UnderWay(drive);
+                Ok(Next::Happened(item?))
+            }
+        }
+    }
+
+    /// Tells what has already happened.
+    async fn catch_up(&mut self, out: &mut Out<'_>) -> Result<(), Trouble> {
+        let items = self.watch.caught_up().await?;
+        for item in self.seen.drain(..).chain(items) {
+            out.send_all(self.narrator.tell(item)).await?;
+        }
+        Ok(())
+    }
+
+    /// The last chunks of a stream whose run cannot go on. What may pass is tried again by the server's worker; a run
+    /// whose model will not reply is ended, or the thread would wait for it for ever.
+    async fn fail(mut self, failure: Failure, out: &mut Out<'_>) -> Result<(), Gone> {
+        if failure.is_hopeless {
+            let run = self.narrator.run().id();
+            let ended = self.app.runtime().cancel_run(run, self.caller.actor, "its model gave no reply").await;
+            if let Err(error) = ended {
+                tracing::warn!(run.id = %run, %error, "a run whose model gave no reply could not be ended");
+            }
+        }
+        let (code, message) = (failure.problem.code(), failure.problem.detail());
+        out.send_all(self.narrator.fail(code, message)).await
+    }
+}
+
+/// What happens next.
+enum Next {
+    Happened(WatchItem),
+    /// Nothing did for a while: another process may have written.
+    Glance,
+    DriveEnded(DriveEnd),
+}
+
+/// Why a stream breaks off.
+enum Trouble {
+    /// Nobody reads it any more.
+    Gone,
+    /// There is nothing more to tell for now.
+    Failed(Failure),
+}
+
+impl From<Gone> for Trouble {
+    fn from(_: Gone) -> Self {
+        Self::Gone
+    }
+}
+
+impl From<RunError> for Trouble {
+    fn from(error: RunError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Where chunks go.
+enum Out<'a> {
+    Stream(&'a Writer),
+    /// Only the stop counts.
+    Nobody,
+}
+
+impl Out<'_> {
+    async fn send_all(&mut self, chunks: Vec<Chunk>) -> Result<(), Gone> {
+        let Self::Stream(writer) = self else { return Ok(()) };
+        for chunk in chunks {
+            writer.send(frame(&chunk)).await?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,16 @@
+//! Mastra's protocol over TCP: a real server with an SQLite file, agents from YAML files, a model that speaks the OpenAI
+//! protocol on loopback, and tools whose effects are counted outside of the server.
+#![allow(clippy::unwrap_used)] // Clippy allows it in tests and not in what they call.
+
+mod agents;
+mod tool_server;
+mod world;
+
+mod access;
+mod bad_inputs;
+mod captured;
+mod decisions;
+mod generate;
+mod once;
+mod pauses;
+mod threads;
