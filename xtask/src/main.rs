@@ -8,6 +8,7 @@ mod licences;
 mod links;
 mod root;
 mod stage;
+mod system;
 
 use std::process::ExitCode;
 

@@ -122,14 +122,15 @@ pub struct RunArgs {
     pub demo: bool,
 }
 
-/// Where a running server is, and how to show who one is.
+/// Where a running server is, and how to show who one is. Global, so that they may also stand behind a command's own
+/// commands.
 #[derive(Debug, Clone, Args)]
 pub struct ServerArgs {
     /// The running server
-    #[arg(long, env = "HOLDPOINT_URL", default_value = "http://127.0.0.1:8888", value_name = "URL")]
+    #[arg(long, global = true, env = "HOLDPOINT_URL", default_value = "http://127.0.0.1:8888", value_name = "URL")]
     pub url: String,
     /// Your API key or token
-    #[arg(long, env = "HOLDPOINT_API_KEY", hide_env_values = true, value_name = "KEY")]
+    #[arg(long, global = true, env = "HOLDPOINT_API_KEY", hide_env_values = true, value_name = "KEY")]
     pub api_key: Option<String>,
 }
 

@@ -13,6 +13,7 @@ use holdpoint_core::run::Run;
 use holdpoint_runtime::memory::MemoryStore;
 use holdpoint_runtime::ports::clock::SystemClock;
 use holdpoint_runtime::ports::store::Store;
+use holdpoint_runtime::ports::tool::Deadline;
 use holdpoint_runtime::settings::Settings as RuntimeSettings;
 use holdpoint_runtime::worker::AgentSource as _;
 use holdpoint_runtime::{DriveOptions, RunError, Runtime};
@@ -61,6 +62,7 @@ impl World {
         let store = store(&config.store)?;
         let behaviour = RuntimeSettings {
             pause_deadline: config.pause_deadline,
+            question_deadline: config.question_deadline.map_or(Deadline::Never, Deadline::After),
             turns_max: Some(config.turns_max),
             ..RuntimeSettings::default()
         };
@@ -92,7 +94,7 @@ pub fn config(settings: &Settings) -> Result<ServerConfig> {
 
 /// Shows problems with the lines they are about.
 pub fn show(problems: &[Diagnostic]) {
-    eprint!("{}", render_all(problems, style(&Term::stderr())));
+    crate::render::print_err(&render_all(problems, style(&Term::stderr())));
 }
 
 /// Colours where somebody looks.
@@ -151,7 +153,7 @@ pub fn store(address: &StoreAddress) -> Result<Arc<dyn Store>> {
         }
         // Never a fall-back to another store: whoever named it counts on it.
         kind @ (StoreKind::Postgres | StoreKind::Redis) => bail!(
-            "the store {address} cannot be used: this version has no {} store. Set `store` (--store, HOLDPOINT_STORE) \
+            "the store {address} cannot be used: the {} store is not in this build. Set `store` (--store, HOLDPOINT_STORE) \
              to sqlite://FILE",
             kind.name()
         ),

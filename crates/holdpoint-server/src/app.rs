@@ -11,7 +11,10 @@ use crate::agents::Catalogue;
 use crate::health::LastAnswer;
 use crate::limits::{Limits, RateLimiter, StreamSlots};
 use crate::metrics::Metrics;
+use crate::protocols::blocks;
+use crate::protocols::mastra::Prefix;
 use crate::requests::{Callbacks, Desk};
+use crate::unreadable::Unreadable;
 
 /// The server's state. Cheap to clone; clones share everything.
 #[derive(Clone)]
@@ -27,6 +30,9 @@ struct Parts {
     metrics: Metrics,
     desk: Desk,
     last_answer: LastAnswer,
+    unreadable: Unreadable,
+    mastra_prefix: Prefix,
+    blocks: blocks::Shared,
     tasks: TaskTracker,
     stop: CancellationToken,
 }
@@ -39,12 +45,21 @@ pub struct AppBuilder {
     limits: Limits,
     metrics: Metrics,
     callbacks: Option<Callbacks>,
+    mastra_prefix: Prefix,
 }
 
 impl App {
     /// Begins the state of a server over a runtime, for these agents and these callers.
     pub fn builder(runtime: Runtime, agents: Catalogue, access: Access) -> AppBuilder {
-        AppBuilder { runtime, agents, access, limits: Limits::default(), metrics: Metrics::default(), callbacks: None }
+        AppBuilder {
+            runtime,
+            agents,
+            access,
+            limits: Limits::default(),
+            metrics: Metrics::default(),
+            callbacks: None,
+            mastra_prefix: Prefix::default(),
+        }
     }
 
     /// Moves runs: the only door to them.
@@ -87,6 +102,21 @@ impl App {
         &self.0.last_answer
     }
 
+    /// The runs that could not be read.
+    pub(crate) fn unreadable(&self) -> &Unreadable {
+        &self.0.unreadable
+    }
+
+    /// What the connections of the blocks protocol share.
+    pub(crate) fn blocks(&self) -> &blocks::Shared {
+        &self.0.blocks
+    }
+
+    /// Where the routes of Mastra's protocol stand.
+    pub(crate) fn mastra_prefix(&self) -> &Prefix {
+        &self.0.mastra_prefix
+    }
+
     /// Where requests for approval are taken in.
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
@@ -118,6 +148,13 @@ impl AppBuilder {
         self
     }
 
+    /// Puts the routes of Mastra's protocol under another path.
+    #[must_use]
+    pub fn mastra_prefix(mut self, prefix: Prefix) -> Self {
+        self.mastra_prefix = prefix;
+        self
+    }
+
     /// Lets requests for approval be called back.
     #[must_use]
     pub(crate) fn callbacks(mut self, callbacks: Option<Callbacks>) -> Self {
@@ -135,10 +172,13 @@ impl AppBuilder {
             access: self.access,
             rate: RateLimiter::new(limits.requests_per_second, limits.requests_burst),
             streams: StreamSlots::new(limits.streams_per_caller, limits.streams_max),
+            blocks: blocks::Shared::new(&limits),
             limits,
             metrics: self.metrics,
             desk,
             last_answer: LastAnswer::default(),
+            unreadable: Unreadable::default(),
+            mastra_prefix: self.mastra_prefix,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }))

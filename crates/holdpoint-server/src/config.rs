@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::access::Credentials;
 use crate::limits::Limits;
+use crate::protocols::mastra::Prefix;
 use crate::requests::CallbackSettings;
 
 /// What an operator decides about the server.
@@ -23,6 +24,8 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// How requests for approval are called back; `None` where they are not.
     pub callbacks: Option<CallbackSettings>,
+    /// Under which path the routes of Mastra's protocol stand.
+    pub mastra_prefix: Prefix,
     /// How long a stop waits for runs to come to a stop point.
     pub stop_grace: Duration,
 }
@@ -38,6 +41,7 @@ impl ServerConfig {
             requester_may_approve: true,
             limits: Limits::default(),
             callbacks: None,
+            mastra_prefix: Prefix::default(),
             stop_grace: Duration::from_secs(20),
         }
     }

@@ -14,7 +14,6 @@ use tokio::task::{JoinError, JoinHandle};
 
 use crate::app::App;
 use crate::problem::Problem;
-use crate::requests;
 
 /// A run that is about to start, or has.
 pub struct Starting {
@@ -97,7 +96,7 @@ impl App {
                 // Who moves it already was told of the decision.
                 Ok(_) | Err(RunError::Refused(Refusal::RunBusy { .. })) => {}
                 // A callback that did not arrive waits for its time.
-                Err(RunError::Fault(Fault::Model { source, .. })) if source.model == requests::MODEL => {}
+                Err(RunError::Fault(Fault::Model { source, .. })) if source.is_waiting() => {}
                 Err(error) => tracing::warn!(run.id = %run, %error, "a run could not go on; the worker tries again"),
             }
         });

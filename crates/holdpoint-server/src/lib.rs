@@ -19,6 +19,7 @@ mod router;
 pub mod serve;
 pub mod sse;
 pub mod telemetry;
+mod unreadable;
 pub mod webhooks;
 
 pub use app::App;

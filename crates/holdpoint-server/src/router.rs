@@ -2,7 +2,7 @@
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn, from_fn_with_state, map_response};
+use axum::middleware::{Next, from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, StatusCode, header};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -10,7 +10,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use crate::access::{authenticate, guard_door};
 use crate::app::App;
 use crate::problem::{Code, Problem};
-use crate::protocols::{native, superagent};
+use crate::protocols::{blocks, mastra, native, superagent};
 use crate::{health, metrics, pages};
 
 /// Everything that is served.
@@ -20,9 +20,12 @@ pub fn router(app: App) -> Router {
     let inside = native
         .nest("/api/v1", chat.clone())
         .nest("/api/v2", chat.merge(superagent::agents()))
+        .merge(blocks::router())
+        .merge(mastra::router(app.mastra_prefix()))
         .merge(metrics::router())
         .route_layer(from_fn_with_state(app.clone(), authenticate));
     inside
+        .merge(blocks::socket())
         .merge(health::router())
         .merge(pages::router(native::complete(api)))
         .fallback(no_such_route)
@@ -30,7 +33,7 @@ pub fn router(app: App) -> Router {
         .layer(map_response(name_method_problem))
         .layer(from_fn_with_state(app.clone(), guard_door))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn(speak))
+        .layer(from_fn_with_state(app.clone(), speak))
         .layer(from_fn_with_state(app.clone(), metrics::observe))
         .layer(map_response(harden))
         .with_state(app)
@@ -62,11 +65,16 @@ async fn name_method_problem(response: Response) -> Response {
 }
 
 /// What the layers refuse is told in the words of the protocol that was spoken.
-async fn speak(request: Request, next: Next) -> Response {
+async fn speak(State(app): State<App>, request: Request, next: Next) -> Response {
     let path = request.uri().path();
     let is_chat = path.starts_with("/api/v1/chat/") || path.starts_with("/api/v2/");
+    let is_mastra = app.mastra_prefix().is_before(path);
     let response = next.run(request).await;
-    if is_chat { superagent::render(response) } else { response }
+    match (is_chat, is_mastra) {
+        (true, _) => superagent::render(response),
+        (false, true) => mastra::render(response),
+        (false, false) => response,
+    }
 }
 
 fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {

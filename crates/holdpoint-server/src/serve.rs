@@ -104,7 +104,12 @@ pub async fn serve_with(
             Access::with_credentials(door, credentials).requester_may_approve(config.requester_may_approve)
         }
     };
-    let app = App::builder(runtime, agents, access).limits(config.limits).metrics(metrics).callbacks(callbacks).build();
+    let app = App::builder(runtime, agents, access)
+        .limits(config.limits)
+        .metrics(metrics)
+        .callbacks(callbacks)
+        .mastra_prefix(config.mastra_prefix)
+        .build();
     let worker = Worker::new(app.runtime().clone(), app.sources()).spawn();
     tokio::spawn(expire(app.clone()));
     let stop_accepting = CancellationToken::new();
@@ -203,7 +208,7 @@ async fn accept(listener: TcpListener, router: Router, limits: Limits, stop: Can
         // Frames are small and must arrive now.
         let _ = stream.set_nodelay(true);
         let service = TowerToHyperService::new(router.clone());
-        let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+        let connection = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).into_owned();
         let connection = open.watch(connection);
         tokio::spawn(async move {
             let _slot = slot;

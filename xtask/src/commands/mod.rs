@@ -2,8 +2,10 @@
 
 mod api;
 mod bench;
+mod clients;
 mod crash;
 mod help;
+mod pages;
 mod test;
 mod walk;
 
@@ -19,6 +21,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "walk" => walk::run(rest),
         "crash" => crash::run(rest),
         "api" => api::run(rest),
+        "pages" => pages::run(rest),
+        "clients" => clients::run(rest),
         "bench" => bench::run(rest),
         "help" | "--help" | "-h" => help::run(),
         other => bail!("`{other}` is not a command; `cargo xtask help` lists them"),

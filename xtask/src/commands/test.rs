@@ -4,15 +4,20 @@ use std::fs;
 
 use anyhow::{Context, Result, bail};
 
-use super::unknown_argument;
+use super::{api, clients, pages, unknown_argument};
 use crate::cargo::{Cargo, has_subcommand};
 use crate::stage::{Stage, run_in_order};
+use crate::system::{CURL, DATABASES, Need, PAGES, PYTHON};
 use crate::{features, licences, links, root};
 
 pub(super) fn run(arguments: &[String]) -> Result<()> {
     match Scope::from_arguments(arguments)? {
-        Scope::Quick => run_in_order("test --quick", quick_stages()),
-        Scope::Full => run_in_order("test", quick_stages().into_iter().chain(further_stages()).collect()),
+        Scope::Quick => run_in_order("test --quick", quick_stages([CURL].into_iter().chain(DATABASES).collect())),
+        Scope::Full => {
+            // Asked for at once: what cannot be installed is known before the long stages begin.
+            let needs = [CURL, PYTHON].into_iter().chain(DATABASES).chain(PAGES).collect();
+            run_in_order("test", quick_stages(needs).into_iter().chain(further_stages()).collect())
+        }
     }
 }
 
@@ -35,8 +40,9 @@ impl Scope {
     }
 }
 
-fn quick_stages() -> Vec<Stage> {
+fn quick_stages(needs: Vec<Need>) -> Vec<Stage> {
     vec![
+        Stage::new("machine", move || needs.iter().try_for_each(Need::meet)),
         Stage::cargo("format", Cargo::new("fmt --all --check")),
         Stage::cargo("clippy", Cargo::new("clippy --workspace --all-targets --all-features -- -D warnings")),
         Stage::new("tests", tests),
@@ -47,11 +53,14 @@ fn further_stages() -> Vec<Stage> {
     let docs = Cargo::new("doc --workspace --no-deps --all-features").environment("RUSTDOCFLAGS", "-D warnings");
     vec![
         Stage::cargo("doctests", Cargo::new("test --workspace --doc --all-features")),
-        Stage::cargo("examples", build_examples()),
+        Stage::cargo("examples", build_examples_and_programs()),
         Stage::cargo("docs", docs),
         Stage::new("features", each_feature_alone),
         Stage::new("dependencies", dependencies),
         Stage::new("links", relative_links),
+        Stage::new("api", api::in_short),
+        Stage::new("pages", pages::look),
+        Stage::new("clients", clients::play),
     ]
 }
 
@@ -62,15 +71,16 @@ fn tests() -> Result<()> {
         println!("    cargo-nextest is not installed: cargo test does its work");
         // Tests run the examples. nextest builds them by itself; cargo test does not once targets are named, and they
         // are named to keep the doctests for their own stage.
-        build_examples().run()?;
+        build_examples_and_programs().run()?;
         Cargo::new("test --workspace --all-features --lib --bins --tests").run()?;
     }
     Ok(())
 }
 
-/// Examples read their answers from a person; running them is the work of the tests.
-fn build_examples() -> Cargo {
-    Cargo::new("build --workspace --examples --all-features")
+/// Examples read their answers from a person; running them is the work of the tests. The programs are what the last
+/// stages run. They are built together, with the same features as the tests, so that nothing is built twice.
+fn build_examples_and_programs() -> Cargo {
+    Cargo::new("build --workspace --examples --bins --all-features")
 }
 
 /// Features only add: the library builds with none, and with each one alone.

@@ -39,7 +39,7 @@ pub fn run(args: &CheckArgs, settings: &Settings) -> Result<Exit> {
     let has_errors = problems.iter().any(Diagnostic::is_error);
     if args.format != CheckFormat::Json && !has_errors {
         let count = agents.len();
-        eprintln!("{count} agent{} can be served: {}", if count == 1 { "" } else { "s" }, agents.join(", "));
+        err!("{count} agent{} can be served: {}", if count == 1 { "" } else { "s" }, agents.join(", "));
     }
     Ok(if has_errors { Exit::Failed } else { Exit::Done })
 }

@@ -1,6 +1,19 @@
 //! What people see. Whatever a model, a tool or a stranger wrote is shown with nothing in it that hides or steers the
 //! terminal.
 
+// Before the modules, which print with them.
+/// A line on standard output, as `println!`, that does not mind when nobody reads it.
+macro_rules! out {
+    () => { $crate::render::print("\n") };
+    ($($text:tt)+) => { $crate::render::line_out(format_args!($($text)+)) };
+}
+
+/// A line on standard error, as `eprintln!`, that does not mind when nobody reads it.
+macro_rules! err {
+    () => { $crate::render::print_err("\n") };
+    ($($text:tt)+) => { $crate::render::print_err(&format!("{}\n", format_args!($($text)+))) };
+}
+
 mod json;
 mod pause;
 
@@ -13,12 +26,6 @@ use crate::exit::Exit;
 
 pub use json::{indented, raw_indented};
 pub use pause::{arguments, pause};
-
-/// A line on standard output, as `println!`, that does not mind when nobody reads it.
-macro_rules! out {
-    () => { $crate::render::print("\n") };
-    ($($text:tt)+) => { $crate::render::line_out(format_args!($($text)+)) };
-}
 
 /// A line on standard output. Where nobody reads it any more, as after `| head`, the program ends quietly.
 pub fn line_out(text: std::fmt::Arguments<'_>) {
@@ -33,14 +40,25 @@ pub fn print(text: &str) {
     }
 }
 
+/// Text on standard output, as it is. For what goes on when nobody reads it.
+pub fn announce(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Text on standard error, as it is. What nobody reads changes nothing: the program ends as it would have.
+pub fn print_err(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
 /// A line of our own on the error side.
 pub fn note(text: &str) {
-    eprintln!("{}", style(text).for_stderr().dim());
+    err!("{}", style(text).for_stderr().dim());
 }
 
 /// Something that is wrong with what a person gave.
 pub fn complain(text: &str) {
-    eprintln!("{} {}", style("✗").for_stderr().red(), visible(text));
+    err!("{} {}", style("✗").for_stderr().red(), visible(text));
 }
 
 /// One line of foreign text: line breaks and tabs become signs.

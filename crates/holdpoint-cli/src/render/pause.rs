@@ -16,8 +16,8 @@ pub fn pause(asked: &Asked) {
         PauseKind::Confirmation => "asks for a confirmation",
         PauseKind::InDoubt => "started a tool, and how that ended is not known",
     };
-    eprintln!();
-    eprintln!("{} {} {title}", style("■").for_stderr().yellow(), style(line(&asked.agent)).for_stderr().bold());
+    err!();
+    err!("{} {} {title}", style("■").for_stderr().yellow(), style(line(&asked.agent)).for_stderr().bold());
     match &asked.about {
         About::Call { tool, .. } if asked.kind == PauseKind::Question => field("tool", tool),
         About::Call { tool, arguments: given, digest } => {
@@ -46,14 +46,14 @@ pub fn arguments(given: &CanonicalJson, digest: &Digest) {
     let shown = indented(given);
     let mut lines = shown.lines();
     field("arguments", lines.next().unwrap_or_default());
-    lines.for_each(|line| eprintln!("  {:<10} {line}", ""));
+    lines.for_each(|line| err!("  {:<10} {line}", ""));
     field("sha256", &digest.to_string());
 }
 
 fn field(name: &str, value: &str) {
-    eprintln!("  {} {value}", style(format!("{name:<10}")).for_stderr().dim());
+    err!("  {} {value}", style(format!("{name:<10}")).for_stderr().dim());
 }
 
 fn block(text: &str) {
-    visible(text).lines().for_each(|line| eprintln!("  {} {line}", style("│").for_stderr().dim()));
+    visible(text).lines().for_each(|line| err!("  {} {line}", style("│").for_stderr().dim()));
 }

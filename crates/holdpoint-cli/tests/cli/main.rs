@@ -2,9 +2,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+mod blocks;
 mod check;
+mod closed;
 mod files;
 mod guides;
+mod logs;
+mod others;
 mod remote;
 mod serve;
 mod terminal;

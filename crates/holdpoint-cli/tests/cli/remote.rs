@@ -53,6 +53,61 @@ fn pauses_are_listed_and_decided_from_another_terminal() {
     assert_eq!(sessions.lines().count(), 3, "{sessions}");
     let verified = printed(&ask(&place, &server, &["audit", "verify"]));
     assert!(verified.contains("✓ 3 records"), "{verified}");
+    let url = format!("http://{}", server.address);
+    for args in [["audit", "verify", "--url", &url], ["audit", "--url", &url, "verify"]] {
+        let verified = place.run(&args);
+        assert!(printed(&verified).contains("✓ 3 records"), "{}", complained(&verified));
+    }
+}
+
+#[test]
+fn records_that_were_cut_off_make_the_check_fail() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    for _ in 0..2 {
+        let (_, pause) = paused(&server, "refund-desk");
+        ask(&place, &server, &["deny", &pause]);
+    }
+    assert_eq!(ask(&place, &server, &["audit", "verify"]).status.code(), Some(0));
+    let (_, rest) = server.terminate();
+    assert!(rest.contains("holdpoint.db"), "{rest}");
+    let file = rusqlite::Connection::open(place.join("holdpoint.db")).unwrap();
+    assert_eq!(file.execute("DELETE FROM audit WHERE n = 2", []).unwrap(), 1);
+    drop(file);
+    let server = place.serve(&[]);
+    let found = ask(&place, &server, &["audit", "verify"]);
+    let told = printed(&found);
+    assert_eq!(found.status.code(), Some(1), "{told}");
+    assert!(told.contains("broken at record 2") && told.contains("2 records were written"), "{told}");
+}
+
+#[test]
+fn one_run_that_cannot_be_read_hides_no_other_pause() {
+    let place = Place::new();
+    let server = place.serve(&[]);
+    let (broken, first) = paused(&server, "refund-desk");
+    let (_, second) = paused(&server, "refund-desk");
+    server.terminate();
+    let file = rusqlite::Connection::open(place.join("holdpoint.db")).unwrap();
+    let first_entry = "UPDATE entry SET body = x'7b7d' WHERE n = (SELECT min(n) FROM entry)";
+    assert_eq!(file.execute(first_entry, []).unwrap(), 1);
+    drop(file);
+    let server = place.serve(&[]);
+    let listed = ask(&place, &server, &["inbox", "--json"]);
+    let told = printed(&listed);
+    let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 2, "{told}{}", complained(&listed));
+    assert_eq!((&lines[0]["id"], &lines[0]["unreadable"]), (&json!(first), &json!(true)));
+    assert_eq!((&lines[0]["run_id"], &lines[0]["tool"]), (&json!(broken), &json!("issue_refund")));
+    assert_eq!((&lines[1]["id"], &lines[1]["unreadable"]), (&json!(second), &Value::Null));
+    let mut command = place.holdpoint(&["inbox"]);
+    command.env("TERM", "xterm-256color").env("HOLDPOINT_URL", format!("http://{}", server.address));
+    let mut terminal = Terminal::open(command);
+    terminal.see("cannot be answered");
+    terminal.see("May this call run?");
+    terminal.choose("");
+    terminal.see("is decided");
+    assert_eq!(terminal.end().0, 0);
 }
 
 #[test]

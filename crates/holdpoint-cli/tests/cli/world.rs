@@ -47,19 +47,44 @@ impl Place {
 
     /// Serves on a free port.
     pub(crate) fn serve(&self, more: &[&str]) -> Server {
+        self.serve_with(more, &[])
+    }
+
+    /// Serves on a free port, with these variables. What the server logs is kept: see [`Place::log`].
+    pub(crate) fn serve_with(&self, more: &[&str], variables: &[(&str, &str)]) -> Server {
         let args: Vec<&str> = ["serve", "--listen", "127.0.0.1:0"].iter().chain(more).copied().collect();
-        let mut child = self.holdpoint(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = std::fs::File::options().create(true).append(true).open(self.join(LOG)).unwrap();
+        let mut command = self.holdpoint(&args);
+        command.envs(variables.iter().copied());
+        let mut child = command.stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut first = String::new();
         out.read_line(&mut first).unwrap();
         let Some((_, address)) = first.trim().split_once("http://") else {
-            let mut told = String::new();
-            child.stderr.take().unwrap().read_to_string(&mut told).unwrap();
-            panic!("the server did not start: {first}{told}")
+            panic!("the server did not start: {first}{}", self.log())
         };
         Server { address: address.to_owned(), child, out }
     }
 }
+
+impl Place {
+    /// What servers here have logged so far.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.join(LOG)).unwrap()
+    }
+
+    /// Waits until a server here has logged this.
+    pub(crate) fn await_log(&self, text: &str) {
+        let begin = Instant::now();
+        while !self.log().contains(text) {
+            assert!(begin.elapsed() < PATIENCE, "{text} is never in {}", self.log());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+/// Where servers log to.
+const LOG: &str = "server.log";
 
 /// What a program printed.
 pub(crate) fn printed(output: &Output) -> String {
@@ -88,11 +113,17 @@ impl Server {
     }
 
     fn ask(&self, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
+        self.ask_with(None, method, path, body)
+    }
+
+    /// Asks with a token.
+    pub(crate) fn ask_with(&self, token: Option<&str>, method: &str, path: &str, body: Option<&Value>) -> (u16, Value) {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let body = body.map(Value::to_string).unwrap_or_default();
+        let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         let head = format!(
-            "{method} {path} HTTP/1.0\r\nHost: {}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+            "{method} {path} HTTP/1.0\r\nHost: {}\r\n{token}Content-Type: application/json\r\nContent-Length: {}\r\n\r\n",
             self.address,
             body.len()
         );
@@ -139,6 +170,30 @@ impl Drop for Server {
         // It may have ended before.
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+/// An address that nobody listens on.
+pub(crate) fn free_address() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+/// The answer of a server that may still be starting.
+pub(crate) fn await_answer(address: &str, path: &str) -> String {
+    let begin = Instant::now();
+    loop {
+        let asked = TcpStream::connect(address).and_then(|mut stream| {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            write!(stream, "GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            Ok(answer)
+        });
+        match asked {
+            Ok(answer) => return answer,
+            Err(error) => assert!(begin.elapsed() < PATIENCE, "{address} does not answer: {error}"),
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 

@@ -35,7 +35,8 @@ fn preflight() -> Response {
         (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, DELETE"),
         (
             header::ACCESS_CONTROL_ALLOW_HEADERS,
-            "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-A2UI, X-API-Key",
+            "Authorization, Content-Type, Idempotency-Key, Last-Event-ID, X-A2UI, X-API-Key, X-Mastra-Client-Type, \
+             X-Mastra-Dev-Playground",
         ),
         (header::ACCESS_CONTROL_MAX_AGE, "600"),
     ];

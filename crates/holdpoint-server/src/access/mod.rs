@@ -85,8 +85,32 @@ impl Access {
     /// # Errors
     /// 401 `unauthenticated`; 503 `keys_unavailable` while the identity provider's keys cannot be fetched.
     pub async fn caller(&self, headers: &HeaderMap) -> Result<Caller, Problem> {
+        match self.credentials {
+            None => Ok(Caller::solo()),
+            Some(_) => self.caller_with(token(headers)?).await,
+        }
+    }
+
+    /// The credential that a request shows; `None` where it shows none.
+    ///
+    /// # Errors
+    /// 401 `unauthenticated`: there is one, and it cannot be read.
+    pub fn shown(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+        match headers.contains_key(header::AUTHORIZATION) || headers.contains_key("x-api-key") {
+            true => token(headers).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// Finds out who shows this credential.
+    ///
+    /// # Errors
+    /// As [`Access::caller`].
+    pub async fn caller_with(&self, token: &str) -> Result<Caller, Problem> {
         let Some(credentials) = &self.credentials else { return Ok(Caller::solo()) };
-        let token = token(headers)?;
+        if token.is_empty() || token.len() > TOKEN_BYTES_MAX {
+            return Err(unauthenticated("the credential cannot be read"));
+        }
         if token.starts_with(ApiKey::PREFIX) {
             return credentials
                 .keys

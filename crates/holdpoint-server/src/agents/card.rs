@@ -27,6 +27,8 @@ pub struct ServedAgent {
     pub turns_max: Option<u32>,
     /// How its confirmations look; `None` where the model's words never pause it (`interrupt.enabled` is not true).
     pub interrupt: Option<InterruptCard>,
+    /// What a message does that comes while a run waits for a decision; `on_message_while_held`.
+    pub on_message_while_held: WhileHeld,
     /// The tools of the agent and of all that it can reach, each with the place of the agent that has it.
     pub tools: Vec<ToolCard>,
     /// Set where the agent is one of the demo agents.
@@ -46,6 +48,7 @@ impl ServedAgent {
             graph,
             turns_max: None,
             interrupt: None,
+            on_message_while_held: WhileHeld::Refuse,
             tools: Vec::new(),
             demo: None,
         }
@@ -107,8 +110,13 @@ pub struct ToolCard {
     pub effect: Effect,
     /// How clients are shown its calls.
     pub display: DisplayCard,
-    /// What happens where a client decides fewer calls than it was asked about; `approval.fill`.
-    pub fill: Fill,
+    /// What happens where a client decides fewer calls than it was asked about; `approval.fill`. `None` where the file
+    /// does not say: each wire has a default of its own.
+    pub fill: Option<Fill>,
+    /// Whether each call needs a decision of its own, whatever `fill` says; `explicit_decision`.
+    pub explicit_decision: bool,
+    /// What a person's words beside an approval do; `approval.on_note`.
+    pub on_note: OnNote,
 }
 
 /// When a person must look before a tool runs, as far as it can be said before the call.
@@ -134,13 +142,34 @@ impl Held {
 }
 
 /// What happens where a client decides fewer calls than it was asked about, on wires that decide by position.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fill {
     /// The first decision is meant for the others too.
-    #[default]
     First,
     /// The answer is refused: each call needs a decision of its own.
     None,
+}
+
+/// What a person's words beside an approval do.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum OnNote {
+    /// The call runs, and the model is told them beside its outcome.
+    #[default]
+    Append,
+    /// The call does not run, and the model is asked for a revised one.
+    Revise,
+}
+
+/// What a message does that comes while a run waits for a decision.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum WhileHeld {
+    /// It is refused.
+    #[default]
+    Refuse,
+    /// It is kept, and the model sees it after the decision.
+    Queue,
+    /// It takes the place of the decision: nothing runs, and the model is told why.
+    Supersede,
 }
 
 /// How clients are shown a tool's calls.

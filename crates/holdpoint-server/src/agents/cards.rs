@@ -4,14 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_config::{
-    AgentName, ApprovalSpec, DisplaySpec, FieldKind as FieldType, Fill as FillSpec, InputField, ToolSpec,
+    AgentName, ApprovalSpec, DisplaySpec, FieldKind as FieldType, Fill as FillSpec, InputField, OnNote as OnNoteSpec,
+    ToolSpec, WhileHeld as WhileHeldSpec,
 };
 use holdpoint_core::ids::AgentId;
 use holdpoint_runtime::agent::AgentGraph;
 use holdpoint_runtime::ports::tool::Tool;
 
 use crate::agents::build::{Bundle, Made, turns_max};
-use crate::agents::card::{DisplayCard, FieldCard, FieldKind, Fill, Held, InterruptCard, ServedAgent, ToolCard};
+use crate::agents::card::{
+    DisplayCard, FieldCard, FieldKind, Fill, Held, InterruptCard, OnNote, ServedAgent, ToolCard, WhileHeld,
+};
 use crate::agents::demo;
 
 /// An agent that was built from this bundle.
@@ -24,6 +27,11 @@ pub(super) fn served(bundle: &Bundle, graph: Arc<AgentGraph>, made: &BTreeMap<Ag
         agent.labels = file.metadata.labels.clone();
         agent.locale = file.spec.locale.clone();
         agent.turns_max = turns_max(file);
+        agent.on_message_while_held = match file.spec.on_message_while_held {
+            WhileHeldSpec::Refuse => WhileHeld::Refuse,
+            WhileHeldSpec::Queue => WhileHeld::Queue,
+            WhileHeldSpec::Supersede => WhileHeld::Supersede,
+        };
         agent.interrupt =
             file.confirmation().map(|interrupt| InterruptCard { fields: interrupt.fields.iter().map(field).collect() });
         agent.demo = demo::card(&agent);
@@ -38,21 +46,30 @@ pub(super) fn served(bundle: &Bundle, graph: Arc<AgentGraph>, made: &BTreeMap<Ag
 
 fn card(place: &AgentId, tool: &Tool, spec: Option<&ToolSpec>) -> ToolCard {
     let rule = spec.map(ToolSpec::own_rule);
+    let held = match &rule {
+        Some(ApprovalSpec::Held(held)) => Some(held),
+        Some(ApprovalSpec::Never) | None => None,
+    };
     ToolCard {
         agent: place.clone(),
         name: tool.name().clone(),
         description: tool.description().to_owned(),
         parameters: tool.schema().clone(),
-        held: match &rule {
-            None | Some(ApprovalSpec::Never) => Held::Never,
-            Some(ApprovalSpec::Held(held)) if held.when.is_some() => Held::Sometimes,
-            Some(ApprovalSpec::Held(_)) => Held::Always,
+        held: match held {
+            None => Held::Never,
+            Some(held) if held.when.is_some() => Held::Sometimes,
+            Some(_) => Held::Always,
         },
         effect: tool.effect(),
         display: spec.map(|spec| display(&spec.display)).unwrap_or_default(),
-        fill: match &rule {
-            Some(ApprovalSpec::Held(held)) if held.fill == FillSpec::None => Fill::None,
-            _ => Fill::First,
+        fill: held.and_then(|held| held.fill).map(|fill| match fill {
+            FillSpec::First => Fill::First,
+            FillSpec::None => Fill::None,
+        }),
+        explicit_decision: spec.is_some_and(|spec| spec.explicit_decision),
+        on_note: match held.map(|held| held.on_note) {
+            Some(OnNoteSpec::Revise) => OnNote::Revise,
+            Some(OnNoteSpec::Append) | None => OnNote::Append,
         },
     }
 }

@@ -29,7 +29,9 @@ use folder::Look;
 use load::{Entry, Live, ScriptFolder};
 use versions::Versions;
 
-pub use card::{DemoCard, DisplayCard, FieldCard, FieldKind, Fill, Held, InterruptCard, ServedAgent, ToolCard};
+pub use card::{
+    DemoCard, DisplayCard, FieldCard, FieldKind, Fill, Held, InterruptCard, OnNote, ServedAgent, ToolCard, WhileHeld,
+};
 pub use folder::AgentFolder;
 
 /// The server's agents. Cheap to clone; clones see the same changes.

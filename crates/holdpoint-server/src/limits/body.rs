@@ -205,10 +205,25 @@ fn without_values(message: &str) -> String {
     let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
     let is_about_value = message.starts_with("invalid ");
     let said = match (is_about_value, message.rsplit_once(", expected ")) {
-        (true, Some((_, expected))) => format!("expected {expected}"),
+        (true, Some((_, expected))) => format!("expected {}", in_words(expected)),
         _ => message.to_owned(),
     };
     visible(clamp(&said, 300))
+}
+
+/// What serde expects, for people who do not write Rust.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "u128" | "usize" => "a whole number of at least 0",
+        "i8" | "i16" | "i32" | "i64" | "i128" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        "a map" => "an object",
+        "unit" => "null",
+        _ if expected.starts_with("struct ") || expected.contains(" enum ") => "an object",
+        _ => expected,
+    }
 }
 
 #[cfg(test)]
@@ -233,6 +248,10 @@ mod tests {
     #[allow(dead_code, reason = "only read from JSON")]
     struct Inner {
         count: u32,
+        #[serde(default)]
+        is_big: bool,
+        #[serde(default)]
+        sizes: Vec<i64>,
     }
 
     #[track_caller]
@@ -262,7 +281,21 @@ mod tests {
             "nam: unknown field `nam`, expected one of `name`, `args`, `inner`",
         );
         check(r#"{"name":7}"#, "invalid_request", "name: expected a string");
-        check(r#"{"name":"a","inner":{"count":"secret"}}"#, "invalid_request", "inner: count: expected u32");
+        check(
+            r#"{"name":"a","inner":{"count":"secret"}}"#,
+            "invalid_request",
+            "inner: count: expected a whole number of at least 0",
+        );
+        let inner = |field: &str, detail: &str| {
+            check(
+                &format!(r#"{{"name":"a","inner":{{"count":1,{field}}}}}"#),
+                "invalid_request",
+                &format!("inner: {detail}"),
+            );
+        };
+        inner(r#""is_big":"x""#, "is_big: expected true or false");
+        inner(r#""sizes":7"#, "sizes: expected a list");
+        inner(r#""sizes":[1.5]"#, "sizes[0]: expected a whole number");
         check("[]", "invalid_request", "the body must be a JSON object");
         check(r#"["a"]"#, "invalid_request", "the body must be a JSON object");
         check("null", "invalid_request", "the body must be a JSON object");

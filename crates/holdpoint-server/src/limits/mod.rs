@@ -45,6 +45,18 @@ pub struct Limits {
     pub heartbeat: Duration,
     /// How long a client may take to read what a stream holds ready for it.
     pub slow_reader: Duration,
+    /// WebSockets at once, of all callers.
+    pub sockets_max: usize,
+    /// WebSockets that one caller may have at once.
+    pub sockets_per_caller: usize,
+    /// WebSockets at once whose callers have not said yet who they are.
+    pub sockets_unknown_max: usize,
+    /// How long a caller may take to say who they are.
+    pub socket_auth_timeout: Duration,
+    /// How often a WebSocket is asked whether its client is still there.
+    pub socket_heartbeat: Duration,
+    /// Sessions that one WebSocket may be shown at once.
+    pub socket_sessions_max: usize,
 }
 
 impl Default for Limits {
@@ -65,6 +77,12 @@ impl Default for Limits {
             answer_timeout: Duration::from_secs(30),
             heartbeat: Duration::from_secs(15),
             slow_reader: Duration::from_secs(60),
+            sockets_max: 20_000,
+            sockets_per_caller: 20_000,
+            sockets_unknown_max: 256,
+            socket_auth_timeout: Duration::from_secs(10),
+            socket_heartbeat: Duration::from_secs(25),
+            socket_sessions_max: 256,
         }
     }
 }

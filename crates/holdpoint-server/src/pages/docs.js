@@ -10,6 +10,11 @@ function element(tag, options = {}, ...children) {
 
 const text = (tag, content, className = "") => element(tag, { textContent: content ?? "", className });
 
+// Words in which names stand between backticks.
+function prose(tag, content, className = "") {
+  return element(tag, { className }, ...(content ?? "").split("`").map((part, index) => (index % 2 ? text("code", part) : part)));
+}
+
 // What a schema is, in a few words; names of shapes lead to them.
 function kind(schema) {
   if (!schema) return text("span", "");
@@ -44,13 +49,13 @@ function properties(schema) {
   const lines = parts.flatMap((part) => Object.entries(part.properties ?? {}).map(([name, value]) => [
     element("span", {}, text("code", name), (part.required ?? []).includes(name) ? "" : text("span", " optional", "quiet")),
     kind(value),
-    value.description ?? "",
+    prose("span", value.description),
   ]));
   return rows(["field", "type", ""], lines);
 }
 
 function operation(path, method, described) {
-  const parameters = (described.parameters ?? []).map((one) => [text("code", one.name), one.in, kind(one.schema), one.description ?? ""]);
+  const parameters = (described.parameters ?? []).map((one) => [text("code", one.name), one.in, kind(one.schema), prose("span", one.description)]);
   const bodies = Object.entries(described.requestBody?.content ?? {}).map(([type, content]) => [text("code", type), kind(content.schema)]);
   const answers = Object.entries(described.responses ?? {}).map(([status, answer]) => [
     text("code", status),
@@ -58,8 +63,8 @@ function operation(path, method, described) {
     element("span", {}, ...Object.entries(answer.content ?? {}).flatMap(([type, content]) => [text("code", type), " ", kind(content.schema), " "])),
   ]);
   return element("details", { className: "card" },
-    element("summary", {}, text("span", method.toUpperCase(), "method"), text("code", path), " ", text("span", described.summary ?? "", "quiet")),
-    text("p", described.description ?? ""),
+    element("summary", {}, text("span", method.toUpperCase(), "method"), text("code", path), " ", prose("span", described.summary, "quiet")),
+    prose("p", described.description),
     rows(["parameter", "in", "type", ""], parameters),
     rows(["body", "type"], bodies),
     rows(["status", "when", "answer"], answers));

@@ -6,6 +6,7 @@ const KEPT_MAX = 20;
 
 let secret = sessionStorage.getItem("holdpoint-key") ?? "";
 const cards = new Map();
+let watching = false; // Whether what is not shown is known not to be there.
 const byId = (id) => document.getElementById(id);
 
 // ---- the document ----
@@ -75,6 +76,11 @@ function headers(more = {}) {
   return secret ? { Authorization: `Bearer ${secret}`, ...more } : more;
 }
 
+// What a browser says of a lost connection helps nobody.
+function lost() {
+  throw new Error("The server does not answer.");
+}
+
 async function refusal(response) {
   const problem = await response.json().catch(() => ({}));
   if (response.status === 401) byId("key").hidden = false;
@@ -82,7 +88,7 @@ async function refusal(response) {
 }
 
 async function read(path) {
-  const response = await fetch(path, { headers: headers() });
+  const response = await fetch(path, { headers: headers() }).catch(lost);
   if (!response.ok) throw await refusal(response);
   return response.json();
 }
@@ -91,7 +97,7 @@ const randomKey = () => Array.from(crypto.getRandomValues(new Uint8Array(16)), (
 
 async function send(path, text) {
   const more = { "Content-Type": "application/json", "Idempotency-Key": randomKey() };
-  const response = await fetch(path, { method: "POST", headers: headers(more), body: text });
+  const response = await fetch(path, { method: "POST", headers: headers(more), body: text }).catch(lost);
   if (!response.ok) throw await refusal(response);
   return response.json();
 }
@@ -99,11 +105,11 @@ async function send(path, text) {
 // Frames of a stream, one after the other. EventSource cannot send a credential, so the stream is read by hand.
 async function* frames(path, last) {
   const more = { Accept: "text/event-stream", ...(last ? { "Last-Event-ID": String(last) } : {}) };
-  const response = await fetch(path, { headers: headers(more) });
+  const response = await fetch(path, { headers: headers(more) }).catch(lost);
   if (!response.ok) throw await refusal(response);
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   for (let text = ""; ; ) {
-    const { value, done } = await reader.read();
+    const { value, done } = await reader.read().catch(lost);
     if (done) return;
     text += value;
     for (let end = text.indexOf("\n\n"); end >= 0; end = text.indexOf("\n\n")) {
@@ -127,7 +133,11 @@ function show(pause) {
   const settled = pause.status !== "open";
   const known = cards.get(pause.id);
   if (settled) {
-    if (known) known.replaceWith(settledCard(pause));
+    if (known) {
+      const card = settledCard(pause);
+      known.replaceWith(card);
+      tellOutcome(pause, card.querySelector(".outcome"));
+    }
     cards.delete(pause.id);
   } else if (!known) {
     const card = openCard(pause);
@@ -142,7 +152,7 @@ function show(pause) {
 
 function count() {
   byId("count").textContent = cards.size ? `(${cards.size})` : "";
-  byId("none").hidden = cards.size > 0 || byId("pauses").children.length > 0;
+  byId("none").hidden = !watching || cards.size > 0 || byId("pauses").children.length > 0;
   const old = [...byId("pauses").querySelectorAll(".settled")];
   old.slice(0, Math.max(0, old.length - KEPT_MAX)).forEach((card) => card.remove());
 }
@@ -165,6 +175,10 @@ function openCard(pause) {
     element("p", { class: "quiet", textContent: [pause.rule && `held by ${pause.rule}`, pause.expires_at && `until ${new Date(pause.expires_at).toLocaleString()}`, `session ${pause.session_id}`].filter(Boolean).join(" · ") }),
     element("p", { class: "quiet votes", textContent: votes(pause) }),
   );
+  if (pause.unreadable) {
+    card.append(element("p", { class: "reason", textContent: "What is stored of this run cannot be read any more, so nobody can decide it here. The server's log says more." }));
+    return card;
+  }
   if (pause.kind !== "question" && pause.args_text) card.append(plainly("pre", indented(pause.args_text)));
   if (pause.reason) card.append(plainly("div", pause.reason, { class: "reason" }));
   card.append({ approval, question, confirmation, in_doubt: inDoubt }[pause.kind](pause));
@@ -172,9 +186,45 @@ function openCard(pause) {
   return card;
 }
 
+const DECIDED = {
+  approve: "approved",
+  approve_edited: "approved with changes",
+  deny: "denied",
+  respond: "answered in the tool's place",
+  answer: "answered",
+  happened: "it happened",
+  run_again: "run again",
+  abandon: "left open",
+};
+
 function settledCard(pause) {
-  const said = pause.decision ? `${pause.decision.type} by ${pause.decision.by}` : pause.status;
-  return element("article", { class: "card settled" }, plainly("h3", TITLES[pause.kind](pause)), plainly("p", said, { class: "quiet" }));
+  const said = pause.decision ? `${DECIDED[pause.decision.type] ?? pause.decision.type} by ${pause.decision.by}` : pause.status;
+  return element("article", { class: "card settled" }, plainly("h3", TITLES[pause.kind](pause)),
+    plainly("p", said, { class: "quiet" }), element("p", { class: "quiet outcome" }));
+}
+
+const OUTCOMES = {
+  running: () => "The run goes on.",
+  paused: () => "The run waits for a person again.",
+  done: (run) => `The run is done: ${run.output}`,
+  failed: (run) => `The run failed (${run.end.code}): ${run.end.message}`,
+  cancelled: (run) => `The run was cancelled: ${run.end.message}`,
+};
+
+// What came of the run that waited for the pause.
+async function tellOutcome(pause, line) {
+  line.textContent = OUTCOMES.running();
+  while (line.isConnected) {
+    try {
+      const run = await read(`/api/v1/runs/${encodeURIComponent(pause.run_id)}?wait=30`);
+      if (run.status === "running") continue;
+      return line.replaceWith(plainly("p", OUTCOMES[run.status](run), { class: "quiet outcome" }));
+    } catch (error) {
+      line.textContent = error.message;
+      if (error.problem) return; // The server said no; one that says nothing may come back.
+    }
+    await rest(RETRY_MILLIS);
+  }
 }
 
 function button(text, kind, act) {
@@ -277,12 +327,17 @@ async function followPauses() {
   for (;;) {
     try {
       for await (const { event, data } of frames("/api/v1/pauses/stream")) {
-        if (event === "ready") trouble();
-        else if (event.startsWith("pause.")) show(data);
+        if (event === "ready") {
+          watching = true;
+          trouble();
+          count();
+        }
+        if (event.startsWith("pause.")) show(data);
       }
     } catch (error) {
       trouble(error.message);
     }
+    watching = false;
     await rest(RETRY_MILLIS);
     cards.forEach((card) => card.remove());
     cards.clear();

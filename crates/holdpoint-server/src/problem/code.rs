@@ -68,6 +68,8 @@ codes! {
     SELF_APPROVAL = "self_approval", FORBIDDEN, "Somebody else must approve this";
     /// The server is stopping.
     STOPPING = "stopping", SERVICE_UNAVAILABLE, "The server is stopping";
+    /// A newer message took the pause's place.
+    SUPERSEDED = "superseded", CONFLICT, "A newer message took the pause's place";
     /// The answer took too long.
     TIMED_OUT = "timed_out", SERVICE_UNAVAILABLE, "The answer took too long";
     /// More streams at once than one caller may have.

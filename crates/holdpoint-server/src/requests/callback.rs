@@ -13,6 +13,7 @@ use holdpoint_runtime::ports::tool::{RunTool, ToolContext, ToolFailure};
 use holdpoint_tools::http::AddressGuard;
 use serde::{Deserialize, Serialize};
 
+use super::notice::Notice;
 use super::{RequestFile, RequestId};
 use crate::protocols::native::callback_body;
 use crate::webhooks::{self, Delivery, WebhookClient, WebhookSecret};
@@ -138,7 +139,8 @@ struct Arguments {
 impl RunTool for Teller {
     async fn run(&self, context: ToolContext, arguments: CanonicalJson) -> Result<Content, ToolFailure> {
         let Arguments { attempt } = arguments.decode().map_err(ToolFailure::new)?;
-        let id = RequestId(context.run);
+        let notice = context.context.decode::<Notice>().ok();
+        let id = notice.map_or(RequestId(context.run), Notice::request);
         let file = RequestFile::read(&self.runtime, id).await.map_err(ToolFailure::new)?;
         let file = file.ok_or_else(|| ToolFailure::new("there is no such request"))?;
         let now = self.runtime.store().now();

@@ -1,6 +1,7 @@
 //! Takes requests in: makes their agents, and starts the runs that carry them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdpoint_core::ids::{ActorId, RunId, ToolName};
 use holdpoint_core::json::CanonicalJson;
@@ -17,6 +18,9 @@ use super::callback::{Callbacks, Teller};
 use super::model::RequestModel;
 use super::policy::RequestPolicy;
 use super::{Carried, Terms};
+
+/// How long a request may wait where no rule says and the server's own agents wait for less: a day.
+const WAIT_MAX: Duration = Duration::from_secs(86_400);
 
 /// Takes requests in. Cheap to clone.
 #[derive(Clone)]
@@ -62,8 +66,9 @@ impl Desk {
     /// # Errors
     /// The names are none.
     pub(super) fn graph(&self, source: &Source) -> Result<Arc<AgentGraph>, Refusal> {
-        let policy =
-            RequestPolicy { operator: self.operator.clone(), default_deadline: self.runtime.settings().pause_deadline };
+        // Whoever asks from elsewhere says how long they wait, and that may be longer than agents here do.
+        let default_deadline = self.runtime.settings().pause_deadline.map(|wait| wait.max(WAIT_MAX));
+        let policy = RequestPolicy { operator: self.operator.clone(), default_deadline };
         let parts = Parts {
             model: Arc::new(RequestModel::new(&self.runtime, &source.tool)),
             policy: Arc::new(policy),

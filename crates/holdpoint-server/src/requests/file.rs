@@ -12,7 +12,7 @@ use holdpoint_runtime::{RunError, Runtime};
 
 use super::agent::CALLBACK;
 use super::callback::Attempt;
-use super::{Carried, RequestId, Terms};
+use super::{Carried, RequestId, Terms, notice};
 use crate::protocols::native::dossier::Dossier;
 
 /// A request as it stands.
@@ -71,11 +71,21 @@ impl RequestFile {
     /// # Errors
     /// The store is out of order.
     pub(crate) async fn read(runtime: &Runtime, id: RequestId) -> Result<Option<Self>, RunError> {
-        match runtime.read_journal(id.0).await {
-            Ok(entries) => Ok(Self::of(id, &entries)),
-            Err(RunError::Refused(Refusal::RunNotFound(_))) => Ok(None),
-            Err(error) => Err(error),
+        let file = match runtime.read_journal(id.0).await {
+            Ok(entries) => Self::of(id, &entries),
+            Err(RunError::Refused(Refusal::RunNotFound(_))) => None,
+            Err(error) => return Err(error),
+        };
+        let Some(mut file) = file else { return Ok(None) };
+        // The end of one that was cancelled is told by another run.
+        if file.outcome == Outcome::Cancelled
+            && file.callback.is_some()
+            && let Some(entries) = notice::journal(runtime, id).await?
+        {
+            file.callback = Some(CallbackState::default());
+            entries.iter().flat_map(|entry| entry.events.iter()).for_each(|event| file.hear(event));
         }
+        Ok(Some(file))
     }
 
     fn of(id: RequestId, entries: &[Entry]) -> Option<Self> {
@@ -109,12 +119,10 @@ impl RequestFile {
                 }
             }
             RunEvent::ModelReplied(replied) => {
-                for record in &replied.calls {
-                    match record.tool.as_str() {
-                        CALLBACK => self.update(|callback| callback.attempts += 1),
-                        _ => self.tool = record.tool.clone(),
-                    }
+                if let Some(asked) = replied.calls.iter().find(|record| record.tool.as_str() != CALLBACK) {
+                    self.tool = asked.tool.clone();
                 }
+                self.hear(event);
             }
             RunEvent::CallAllowed(allowed) if allowed.call == asked => match &allowed.by {
                 Allowance::Policy => self.settle(Outcome::Approved, Some("policy".to_owned()), at),
@@ -141,24 +149,35 @@ impl RequestFile {
                     self.message = Some(words.clone());
                 }
             }
-            RunEvent::CallAnswered(answered) => {
-                if let CallOutcome::Result(output) = &answered.outcome {
-                    let attempt = Attempt::read(output);
-                    self.update(|callback| {
-                        callback.is_delivered = attempt.is_delivered;
-                        callback.next_at = attempt.next_at_millis.map(Timestamp::from_millis);
-                    });
-                }
-            }
+            RunEvent::CallAnswered(_) => self.hear(event),
             RunEvent::RunFinished(end) => {
                 if let (Outcome::Pending, RunEnd::Cancelled { by, reason }) = (self.outcome, end) {
                     self.settle(Outcome::Cancelled, Some(by.to_string()), at);
                     self.message = Some(reason.clone());
                 }
-                self.update(|callback| {
-                    callback.is_over = true;
-                    callback.next_at = None;
-                });
+                self.hear(event);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes what happened to the callback.
+    fn hear(&mut self, event: &RunEvent) {
+        let Some(callback) = &mut self.callback else { return };
+        match event {
+            RunEvent::ModelReplied(replied) => {
+                callback.attempts += replied.calls.iter().filter(|record| record.tool.as_str() == CALLBACK).count();
+            }
+            RunEvent::CallAnswered(answered) => {
+                if let CallOutcome::Result(output) = &answered.outcome {
+                    let attempt = Attempt::read(output);
+                    callback.is_delivered = attempt.is_delivered;
+                    callback.next_at = attempt.next_at_millis.map(Timestamp::from_millis);
+                }
+            }
+            RunEvent::RunFinished(_) => {
+                callback.is_over = true;
+                callback.next_at = None;
             }
             _ => {}
         }
@@ -191,12 +210,6 @@ impl RequestFile {
 
     fn is_own_pause(&self, number: u32) -> bool {
         self.pause.is_some_and(|pause| pause.number == number)
-    }
-
-    fn update(&mut self, change: impl FnOnce(&mut CallbackState)) {
-        if let Some(callback) = &mut self.callback {
-            change(callback);
-        }
     }
 
     /// Whether it is settled, so that nothing about it changes any more but the callback.

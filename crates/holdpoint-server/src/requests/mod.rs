@@ -9,6 +9,7 @@ mod callback;
 mod desk;
 mod file;
 mod model;
+mod notice;
 mod policy;
 
 use std::fmt;
@@ -29,7 +30,6 @@ pub(crate) use callback::Callbacks;
 pub use callback::{BadCallbacks, CallbackSettings};
 pub(crate) use desk::{Asked, Desk};
 pub(crate) use file::{Outcome, RequestFile};
-pub(crate) use model::NAME as MODEL;
 
 /// A request for approval: the run that carries it, under another name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,15 +3,16 @@
 use async_trait::async_trait;
 use holdpoint_core::message::{Content, Item, Usage};
 use holdpoint_runtime::Runtime;
-use holdpoint_runtime::ports::model::{DeltaSink, Model, ModelFault, ModelReply, ModelRequest, ProposedCall};
+use holdpoint_runtime::ports::model::{DeltaSink, Model, ModelFault, ModelReply, ModelRequest, NotYet, ProposedCall};
 
 use super::agent::CALLBACK;
 use super::callback::Attempt;
-use super::{Carried, Terms};
+use super::notice::Notice;
+use super::{Carried, Outcome, RequestFile, Terms};
 use crate::webhooks::ATTEMPTS_MAX;
 
 /// What the model is called, in definitions and logs.
-pub(crate) const NAME: &str = "holdpoint-request";
+const NAME: &str = "holdpoint-request";
 
 /// Replies for a request, reading everything from its run.
 pub(super) struct RequestModel {
@@ -47,13 +48,21 @@ impl Model for RequestModel {
         let terms = terms.map(|carried| carried.holdpoint_request).unwrap_or_default();
         let now = self.runtime.store().now();
         let items: Vec<&Item> = request.items.iter().map(AsRef::as_ref).collect();
-        match next(&items, &terms, now.as_millis()) {
+        let next = match run.context().and_then(|context| context.decode::<Notice>().ok()) {
+            None => next(&items, &terms, now.as_millis()),
+            Some(notice) => {
+                let file = RequestFile::read(&self.runtime, notice.request()).await;
+                let file = file.map_err(|error| fault("the request cannot be read", Some(error.into())))?;
+                next_of_notice(file.map(|file| file.outcome), &items, now.as_millis())
+            }
+        };
+        match next {
             Next::Call { arguments } => Ok(asking("request", &self.tool, arguments)),
             Next::Tell { attempt } => {
                 let arguments = format!(r#"{{"attempt":{attempt}}}"#);
                 Ok(asking(&format!("callback_{attempt}"), CALLBACK, arguments))
             }
-            Next::Rest => Err(fault("the callback is tried again later", None)),
+            Next::Rest => Err(fault("the callback is tried again later", Some(NotYet.into()))),
             Next::End => Ok(ModelReply { text: Some("settled".to_owned()), ..reply() }),
         }
     }
@@ -85,6 +94,22 @@ fn next(items: &[&Item], terms: &Terms, now_millis: i64) -> Next {
     if terms.callback_url.is_none() {
         return Next::End;
     }
+    next_attempt(items, now_millis)
+}
+
+/// Reads what comes next where the end of a request is told.
+fn next_of_notice(outcome: Option<Outcome>, items: &[&Item], now_millis: i64) -> Next {
+    match outcome {
+        // It is about to be cancelled.
+        Some(Outcome::Pending) => Next::Rest,
+        Some(Outcome::Cancelled) => next_attempt(items, now_millis),
+        // Somebody decided after all, which its own run tells.
+        Some(_) | None => Next::End,
+    }
+}
+
+/// Reads from the attempts so far whether there is another.
+fn next_attempt(items: &[&Item], now_millis: i64) -> Next {
     let attempts = items.iter().filter_map(|item| match item {
         Item::ToolResult { tool, output, .. } if tool.as_str() == CALLBACK => Some(Attempt::read(output)),
         _ => None,
@@ -145,5 +170,17 @@ mod tests {
         often.extend((0..ATTEMPTS_MAX).map(|_| told(&failed(1))));
         check(&often, true, Next::End);
         check(&[user(), asked("deploy"), told(&failed(1)), told(&delivered)], true, Next::End);
+    }
+
+    #[test]
+    fn the_end_of_a_request_is_told_once_it_was_cancelled() {
+        let failed = told(&Attempt { is_delivered: false, next_at_millis: Some(1_001), is_over: false });
+        let next = |outcome, items: &[&Item]| next_of_notice(outcome, items, 1_000);
+        assert_eq!(next(Some(Outcome::Pending), &[]), Next::Rest);
+        assert_eq!(next(Some(Outcome::Cancelled), &[]), Next::Tell { attempt: 1 });
+        assert_eq!(next(Some(Outcome::Cancelled), &[&failed]), Next::Rest);
+        for outcome in [None, Some(Outcome::Approved), Some(Outcome::Denied), Some(Outcome::Expired)] {
+            assert_eq!(next(outcome, &[]), Next::End);
+        }
     }
 }

@@ -38,12 +38,14 @@ fn narrow(mut terms: HoldTerms, asked: Terms, default_deadline: Option<Duration>
         terms.approvers = asked.approvers;
     }
     terms.reason = terms.reason.or(asked.context);
+    if terms.deadline == Deadline::Default {
+        terms.deadline = default_deadline.map_or(Deadline::Never, Deadline::After);
+    }
     // Where silence approves, whoever asks must not be able to shorten it.
     if let (Some(seconds), OnTimeout::Deny) = (asked.timeout_seconds, terms.on_timeout) {
         let wanted = Duration::from_secs(seconds);
         let longest = match terms.deadline {
-            Deadline::Default => default_deadline,
-            Deadline::Never => None,
+            Deadline::Default | Deadline::Never => None,
             Deadline::After(longest) => Some(longest),
         };
         terms.deadline = Deadline::After(longest.map_or(wanted, |longest| wanted.min(longest)));

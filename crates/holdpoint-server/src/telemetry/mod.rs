@@ -116,7 +116,8 @@ where
     W: for<'w> MakeWriter<'w> + Send + Sync + 'static,
 {
     let filter = EnvFilter::builder().parse(&settings.filter)?;
-    let lines = fmt::layer().with_target(true).with_ansi(false);
+    // Where a line cannot be written, saying so on standard error, which is where it would have gone, panics.
+    let lines = fmt::layer().with_target(true).with_ansi(false).log_internal_errors(false);
     let lines = match settings.format {
         LogFormat::Json => lines.json().flatten_event(true).with_current_span(true).with_writer(to).boxed(),
         LogFormat::Text => lines.with_writer(OneLine(to)).boxed(),

@@ -144,7 +144,7 @@ fn cards_say_what_the_file_says() {
     let card = &agent.tools[0];
     assert_eq!(
         (card.held, card.effect, card.fill),
-        (Held::Sometimes, Effect::Idempotent, holdpoint_server::agents::Fill::None)
+        (Held::Sometimes, Effect::Idempotent, Some(holdpoint_server::agents::Fill::None))
     );
     assert_eq!((card.display.stream_tool_use, card.display.as_content), (false, true));
     assert_eq!(card.display.message.as_deref(), Some("Do {n}"));

@@ -169,7 +169,9 @@ fn served(agent: &Agent) -> ServedAgent {
             held: Held::Always,
             effect: Effect::AtMostOnce,
             display: Default::default(),
-            fill: Default::default(),
+            fill: None,
+            explicit_decision: false,
+            on_note: Default::default(),
         }];
     }
     served

@@ -83,3 +83,36 @@ async fn the_record_is_read_in_pages() {
     assert_eq!((&rest["records"][0]["n"], &rest["next_since"]), (&json!(3), &json!(null)));
     world.get("/api/v1/audit?since=x").await.refuses(400, "invalid_parameter");
 }
+
+/// A server with three decisions, and something done to its file.
+async fn meddled(sql: &str) -> World {
+    let mut world = World::solo().await;
+    for input in ["a", "b", "c"] {
+        let pause = first_pause(&in_session(&world, input).await);
+        world.decide(&pause, json!({"decision": "deny"})).await.expect(200);
+    }
+    world.meddle(sql).await;
+    world
+}
+
+#[tokio::test]
+async fn a_record_that_cannot_be_read_is_said_to_be_corrupt() {
+    let world = meddled("UPDATE audit SET body = '{}' WHERE n = 2").await;
+    world.get("/api/v1/audit").await.refuses(500, "store_corrupt");
+    assert_eq!(world.get("/api/v1/audit?since=2").await.expect(200)["records"][0]["n"], 3);
+    let check = world.get("/api/v1/audit/verify").await.expect(200);
+    assert_eq!((&check["is_whole"], &check["broken_at"], &check["records"]), (&json!(false), &json!(2), &json!(1)));
+}
+
+#[tokio::test]
+async fn a_record_that_was_cut_off_at_the_end_is_missed() {
+    let world = meddled("DELETE FROM audit WHERE n = 3").await;
+    let check = world.get("/api/v1/audit/verify").await.expect(200);
+    assert_eq!((&check["is_whole"], &check["broken_at"]), (&json!(false), &json!(3)));
+    assert_eq!((&check["records"], &check["written"]), (&json!(2), &json!(3)));
+    // What is decided afterwards does not cover it up.
+    let pause = first_pause(&in_session(&world, "d").await);
+    world.decide(&pause, json!({"decision": "deny"})).await.expect(200);
+    let check = world.get("/api/v1/audit/verify").await.expect(200);
+    assert_eq!((&check["is_whole"], &check["broken_at"]), (&json!(false), &json!(4)));
+}

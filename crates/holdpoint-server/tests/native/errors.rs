@@ -139,6 +139,13 @@ async fn of_requests(told: &mut Told) {
     told.take(Code::NOT_ACCEPTABLE, &Answer::to(json_only).await);
     told.take(Code::ROUTE_NOT_FOUND, &world.get("/api/v1/nothing").await);
     told.take(Code::UNSUPPORTED_MEDIA_TYPE, &Answer::to(world.request("POST", "/api/v1/runs").body("x")).await);
+    let other = world.start("mailer", "eve").await;
+    world.supersede(&other).await;
+    let path = format!("/api/v1/pauses/{}/decide", first_pause(&other));
+    let late = world.post(&path, json!({"decision": "approve"})).await;
+    assert_eq!((&late.json()["outcome"], &late.json()["decided_by"]), (&json!("superseded"), &json!("ana")));
+    told.take(Code::SUPERSEDED, &late);
+    world.post(&path, json!({"decision": "deny"})).await.refuses(409, "superseded");
     told.take(Code::URI_TOO_LONG, &world.get(&format!("/api/v1/pauses?cursor={}", "x".repeat(9_001))).await);
     let large = format!(r#"{{"agent_id":"talker","input":"{}"}}"#, "x".repeat(1 << 20));
     told.take(Code::PAYLOAD_TOO_LARGE, &post("/api/v1/runs", &large).await);
@@ -195,4 +202,23 @@ async fn of_bounds(told: &mut Told) {
     let problem: serde_json::Value = serde_json::from_str(body).unwrap();
     assert_eq!(problem["code"], Code::REQUEST_TIMEOUT.name);
     told.0.insert(Code::REQUEST_TIMEOUT.name.to_owned(), problem["detail"].as_str().unwrap().to_owned());
+}
+
+#[tokio::test]
+async fn an_address_that_takes_other_methods_names_them() {
+    let world = World::solo().await;
+    let pause = first_pause(&world.start("mailer", "ana").await);
+    for (method, path, allowed) in [
+        ("DELETE", "/api/v1/runs", "GET,HEAD,POST"),
+        ("POST", "/api/v1/agents", "GET,HEAD"),
+        ("GET", &format!("/api/v1/pauses/{pause}/decide"), "POST"),
+        ("PUT", "/api/v1/audit/verify", "GET,HEAD"),
+        ("GET", "/api/v1/rules/rul_0198c0ffee007000800000000000beef_1", "DELETE"),
+        ("POST", "/healthz", "GET,HEAD"),
+        ("POST", "/docs", "GET,HEAD"),
+    ] {
+        let answer = Answer::to(world.request(method, path)).await;
+        answer.refuses(405, "method_not_allowed");
+        assert_eq!(answer.header("allow"), Some(allowed), "{method} {path}");
+    }
 }

@@ -162,6 +162,10 @@ pub mod broken {
             self.check()?;
             self.inner.audit(after, limit).await
         }
+        async fn audit_head(&self) -> Result<Option<(u64, Digest)>, StoreFault> {
+            self.check()?;
+            self.inner.audit_head().await
+        }
         async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
             self.check()?;
             self.inner.definition(digest).await

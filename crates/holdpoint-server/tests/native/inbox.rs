@@ -38,12 +38,17 @@ async fn pauses_are_filtered_by_status_agent_tool_and_session() {
     let get = async |query: &str| ids(&world.get(&format!("/api/v1/pauses{query}")).await.expect(200));
     assert_eq!(get("").await, [first_pause(&mail), first_pause(&question)]);
     assert_eq!(get("?status=open").await.len(), 2);
-    assert_eq!(get("?status=decided").await, [decided]);
+    assert_eq!(get("?status=decided").await, [decided.as_str()]);
     assert_eq!(get("?status=all").await.len(), 3);
     assert_eq!(get("?agent=asker").await, [first_pause(&question)]);
     assert_eq!(get("?tool=send_mail").await, [first_pause(&mail)]);
     assert_eq!(get(&format!("?session={}", text(&mail, "session_id"))).await, [first_pause(&mail)]);
     assert_eq!(get("?status=expired").await, Vec::<String>::new());
+    assert_eq!(get("?status=superseded").await, Vec::<String>::new());
+    world.supersede(&mail).await;
+    assert_eq!(get("?status=superseded").await, [first_pause(&mail)]);
+    assert_eq!(get("?status=decided").await, [decided]);
+    assert_eq!(get("?status=all").await.len(), 3);
 }
 
 #[tokio::test]
@@ -122,4 +127,49 @@ async fn a_page_of_what_one_may_see_is_found_behind_what_one_may_not() {
         path = format!("/api/v1/pauses?limit=1&cursor={cursor}");
     }
     assert_eq!(found, [own]);
+}
+
+/// Makes the first entry of the first run unreadable.
+const BREAK_THE_FIRST: &str = "UPDATE entry SET body = x'7b7d' WHERE n = (SELECT min(n) FROM entry)";
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_hides_no_other_pause() {
+    let mut world = World::solo().await;
+    let broken = world.start("mailer", "a").await;
+    let whole = first_pause(&world.start("mailer", "b").await);
+    let before = world.get("/api/v1/pauses").await.expect(200)["pauses"][0].clone();
+    world.meddle(BREAK_THE_FIRST).await;
+    let list = world.get("/api/v1/pauses").await.expect(200);
+    assert_eq!(ids(&list), [first_pause(&broken), whole.clone()]);
+    let shown = &list["pauses"][0];
+    assert_eq!(
+        (&shown["unreadable"], &shown["allowed_decisions"], &shown["args"]),
+        (&json!(true), &json!([]), &json!(null))
+    );
+    for member in ["key", "kind", "status", "session_id", "run_id", "agent", "tool", "created_at", "expires_at"] {
+        assert_eq!(shown[member], before[member], "{member}");
+    }
+    assert_eq!(list["pauses"][1].get("unreadable"), None);
+    let mut inbox = Reading::begin(world.request("GET", "/api/v1/pauses/stream")).await;
+    let (first, second) = (inbox.next().await.unwrap(), inbox.next().await.unwrap());
+    assert_eq!((first.event.as_str(), &first.data), ("pause.opened", shown));
+    assert_eq!(text(&second.data, "id"), whole);
+    assert_eq!(inbox.next().await.unwrap().event, "ready");
+    let path = format!("/api/v1/pauses/{}", first_pause(&broken));
+    world.get(&path).await.refuses(500, "store_corrupt");
+    world.decide(&first_pause(&broken), json!({"decision": "approve"})).await.refuses(500, "store_corrupt");
+    assert!(world.effects.sent().is_empty());
+    world.decide(&whole, json!({"decision": "deny"})).await.expect(200);
+    assert_eq!(inbox.next().await.unwrap().event, "pause.decided");
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_is_nobodys_own() {
+    let mut world = World::with_keys().await;
+    let broken = world.start_by("agnes", "mailer", "a").await;
+    let own = first_pause(&world.start_by("agnes", "mailer", "b").await);
+    world.meddle(BREAK_THE_FIRST).await;
+    assert_eq!(ids(&world.get_by("agnes", "/api/v1/pauses").await.expect(200)), [own.as_str()]);
+    let seen = ids(&world.get_by("ana", "/api/v1/pauses").await.expect(200));
+    assert_eq!(seen, [first_pause(&broken), own]);
 }

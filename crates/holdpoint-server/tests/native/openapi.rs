@@ -49,6 +49,7 @@ async fn every_route_of_the_specification_is_described() {
         "GET /api/v1/sessions",
         "GET /api/v1/sessions/{id}",
         "GET /api/v1/sessions/{id}/history",
+        "GET /api/v1/sessions/{id}/messages",
         "GET /api/v1/sessions/{id}/events",
         "GET /api/v1/pauses",
         "GET /api/v1/pauses/{id}",

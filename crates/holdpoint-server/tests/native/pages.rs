@@ -35,3 +35,9 @@ async fn scripts_write_text_and_never_markup() {
         }
     }
 }
+
+#[tokio::test]
+async fn what_browsers_ask_for_unasked_is_no_mistake() {
+    let world = World::with_keys().await;
+    assert_eq!(world.get("/favicon.ico").await.status, 204);
+}

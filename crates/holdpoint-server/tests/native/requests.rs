@@ -315,6 +315,42 @@ async fn an_expiry_is_called_back_too() {
 }
 
 #[tokio::test]
+async fn a_cancellation_is_called_back_too_also_by_another_server() {
+    let mut world = with_callbacks().await;
+    let (receiver, url) = Receiver::start(&[500]).await;
+    let request = ask(&world, json!({"agent": "bot", "tool": "deploy", "args": {"n": 1}, "callback_url": url})).await;
+    let run = text(&request["pause"], "run_id").to_owned();
+    let cancel = format!("/api/v1/runs/{run}/cancel");
+    world.post(&cancel, json!({"reason": "no longer needed"})).await.expect(200);
+    let (headers, body) = receiver.messages(1).await.remove(0);
+    check_signature(&world, &headers, &body);
+    let told: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!((&told["type"], &told["data"]["status"]), (&json!("request.settled"), &json!("cancelled")));
+    assert_eq!((&told["data"]["id"], &told["data"]["message"]), (&request["id"], &json!("no longer needed")));
+    world.post(&cancel, json!({})).await.refuses(409, "run_finished");
+    world.kill_and_start().await;
+    let messages = receiver.messages(2).await;
+    assert_eq!(header(&messages[0].0, "webhook-id"), header(&messages[1].0, "webhook-id"));
+    // Another run tells it, which is over when the second attempt is written down.
+    let runs = world.get("/api/v1/runs").await.expect(200);
+    let teller = runs["runs"].as_array().unwrap().iter().find(|other| text(other, "run_id") != run).unwrap();
+    world.get(&format!("/api/v1/runs/{}?wait=30", text(teller, "run_id"))).await.expect(200);
+    let settled = read(&world, &request).await;
+    assert_eq!(settled["callback"], json!({"status": "delivered", "attempts": 2, "next_at": null}));
+    assert_eq!(settled["status"], "cancelled");
+    assert_eq!(receiver.messages(2).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_cancelled_request_whose_asker_wants_no_call_needs_no_second_run() {
+    let world = with_callbacks().await;
+    let request = ask(&world, json!({"agent": "bot", "tool": "deploy", "args": {}})).await;
+    let run = text(&request["pause"], "run_id").to_owned();
+    world.post(&format!("/api/v1/runs/{run}/cancel"), json!({})).await.expect(200);
+    assert_eq!(world.get("/api/v1/runs").await.expect(200)["runs"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
 async fn a_callback_that_does_not_arrive_is_tried_again_also_by_another_server_and_has_one_id() {
     let mut world = with_callbacks().await;
     let (receiver, url) = Receiver::start(&[500, 503]).await;

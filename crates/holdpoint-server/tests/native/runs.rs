@@ -158,3 +158,23 @@ async fn ids_that_name_nothing_are_all_the_same() {
         world.get(path).await.refuses(404, "session_not_found");
     }
 }
+
+#[tokio::test]
+async fn whoever_sees_only_their_own_is_shown_the_runs_of_their_own_sessions() {
+    let world = World::with_keys().await;
+    world.start_by("otto", "mailer", "a").await;
+    let mut own = Vec::new();
+    for input in ["b", "c"] {
+        own.push(text(&world.start_by("agnes", "mailer", input).await, "run_id").to_owned());
+    }
+    own.reverse();
+    let (mut found, mut path) = (Vec::new(), "/api/v1/runs?limit=1".to_owned());
+    loop {
+        let page = world.get_by("agnes", &path).await.expect(200);
+        found.extend(page["runs"].as_array().unwrap().iter().map(|run| text(run, "run_id").to_owned()));
+        let Some(cursor) = page["next_cursor"].as_str() else { break };
+        path = format!("/api/v1/runs?limit=1&cursor={cursor}");
+    }
+    assert_eq!(found, own);
+    assert_eq!(world.get_by("ana", "/api/v1/runs").await.expect(200)["runs"].as_array().unwrap().len(), 3);
+}

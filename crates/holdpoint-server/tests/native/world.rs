@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_core::ids::ActorId;
+use holdpoint_core::input::SupersedeInput;
+use holdpoint_core::message::Content;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::Runtime;
 use holdpoint_runtime::ports::store::Store;
@@ -146,6 +148,15 @@ impl World {
         server.threads.shutdown_background();
     }
 
+    /// Stops the server, changes its file behind its back, and starts another one over it.
+    pub async fn meddle(&mut self, sql: &str) {
+        self.stop().await;
+        let file = rusqlite::Connection::open(self.folder.path().join("holdpoint.db")).unwrap();
+        assert_eq!(file.execute(sql, []).unwrap(), 1, "{sql}");
+        drop(file);
+        self.serve().await;
+    }
+
     /// Kills the server in the middle of whatever it does, and starts another one over what is stored. The dead one's
     /// leases have run out.
     pub async fn kill_and_start(&mut self) {
@@ -213,6 +224,18 @@ impl World {
 
     pub async fn decide_by(&self, who: &str, pause: &str, body: Value) -> Answer {
         self.post_by(who, &format!("/api/v1/pauses/{pause}/decide?wait=30"), body).await
+    }
+
+    /// Sends a message into a run in place of deciding what it waits for.
+    pub async fn supersede(&self, run: &Value) {
+        let message = SupersedeInput {
+            content: Content::Text("something else".to_owned()),
+            by: ActorId::new("ana").unwrap(),
+            via: None,
+            request: None,
+        };
+        let run = text(run, "run_id").parse().unwrap();
+        self.running().app().runtime().supersede(run, message).await.unwrap();
     }
 
     /// Everything that was ever written, to see that nothing was.

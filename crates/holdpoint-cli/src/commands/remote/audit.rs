@@ -16,6 +16,8 @@ struct Found {
     records: u64,
     head: Option<String>,
     broken_at: Option<u64>,
+    #[serde(default)]
+    written: u64,
 }
 
 /// Looks at the record.
@@ -33,12 +35,15 @@ async fn verify(client: &Client) -> Result<Exit> {
     if !found.is_whole {
         let at = found.broken_at.map_or_else(|| "an unknown place".to_owned(), |at| format!("record {at}"));
         out!("{} the record is broken at {at}; {} records before it are whole", style("✗").red(), found.records);
+        if found.broken_at == Some(found.records + 1) && found.records < found.written {
+            out!("  {} records were written: what is gone was cut off at the end.", found.written);
+        }
         return Ok(Exit::Failed);
     }
     out!("{} {} records, each following the one before it", style("✓").green(), found.records);
     if let Some(head) = found.head {
         out!("  head {}", visible(&head));
-        out!("  Keep this elsewhere: later it shows whether anything was cut off.");
+        out!("  Keep this elsewhere: later it shows whether the store was put back or rewritten.");
     }
     Ok(Exit::Done)
 }

@@ -54,6 +54,11 @@ async fn page(client: &Client, args: &InboxArgs, cursor: Option<String>) -> Resu
 
 /// Asks about one pause; says whether to go on.
 async fn answer(client: &Client, pause: &Pause) -> Result<bool> {
+    if pause.unreadable {
+        let (id, run) = (render::line(&pause.id), render::line(&pause.run_id));
+        render::complain(&format!("{id} cannot be answered: what the server has stored of {run} cannot be read"));
+        return Ok(true);
+    }
     let asked = pause.asked()?;
     render::pause(&asked);
     loop {

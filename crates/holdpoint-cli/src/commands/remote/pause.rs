@@ -25,6 +25,8 @@ pub(super) struct Pause {
     pub(super) approvals_needed: u32,
     #[serde(default)]
     pub(super) approvals: Vec<serde_json::Value>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) unreadable: bool,
     pub(super) created_at: String,
     pub(super) expires_at: Option<String>,
 }

@@ -81,7 +81,7 @@ impl Show {
         self.spinner.finish_and_clear();
         self.is_spoken = false;
         self.end_line();
-        self.notes.drain(..).for_each(|note| eprintln!("{note}"));
+        self.notes.drain(..).for_each(|note| err!("{note}"));
     }
 
     /// Shows what happened.
@@ -164,7 +164,7 @@ impl Show {
             return self.notes.push(text.to_owned());
         }
         self.end_line();
-        self.spinner.suspend(|| eprintln!("{text}"));
+        self.spinner.suspend(|| err!("{text}"));
     }
 
     fn say(&mut self, text: &str) -> io::Result<()> {

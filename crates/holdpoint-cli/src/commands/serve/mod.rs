@@ -11,6 +11,7 @@ use holdpoint_server::{Running, StartError};
 
 use crate::args::Settings;
 use crate::exit::Exit;
+use crate::render;
 use crate::world::{self, Which, World};
 
 /// Serves until SIGTERM or Ctrl-C.
@@ -25,7 +26,8 @@ pub async fn run(flags: &Settings, which: Which) -> Result<Exit> {
     let started = serve_with(config, world.runtime.clone(), world.agents.clone(), world.metrics.clone()).await;
     let running = started.map_err(explain)?;
     let _watching = world.agents.watch();
-    greet(&world, &running);
+    // A server goes on whether or not somebody reads what it says.
+    render::announce(&greeting(&world, &running));
     running.until_told().await.context("the machine does not tell of signals")?;
     telemetry.stop().await;
     Ok(Exit::Done)
@@ -46,41 +48,45 @@ fn explain(error: StartError) -> anyhow::Error {
     }
 }
 
-/// Says where to go, what keeps what, and who may come in.
-fn greet(world: &World, running: &Running) {
+/// What is said at the start: where to go, what keeps what, and who may come in.
+fn greeting(world: &World, running: &Running) -> String {
     let bold = |text: String| style(text).bold();
     let durability = world.runtime.store().durability();
     let kept = if durability.survives_crash { "survives crashes" } else { "lost when the process ends" };
-    out!("holdpoint {} serves {}", env!("CARGO_PKG_VERSION"), bold(format!("http://{}", running.address())));
-    out!("  store     {} ({}; {kept})", world.config.store, durability.settings);
-    out!("  access    {}", settings::access_in_words(&world.config));
     let names: Vec<String> = world.agents.list().iter().map(|agent| visible(&agent.name)).collect();
     let from = if world.agents.is_demo() { "" } else { " from the agents folder" };
-    out!("  agents    {}{from}: {}", names.len(), names.join(", "));
+    let mut lines = vec![
+        format!("holdpoint {} serves {}", env!("CARGO_PKG_VERSION"), bold(format!("http://{}", running.address()))),
+        format!("  store     {} ({}; {kept})", world.config.store, durability.settings),
+        format!("  access    {}", settings::access_in_words(&world.config)),
+        format!("  agents    {}{from}: {}", names.len(), names.join(", ")),
+    ];
     let problems = world.agents.diagnostics().len();
     if problems > 0 {
-        out!("  problems  {problems} with agent or policy files: see above, and `holdpoint check`");
+        lines.push(format!("  problems  {problems} with agent or policy files: see above, and `holdpoint check`"));
     }
-    try_these(&world.agents);
+    lines.extend(try_these(&world.agents));
+    lines.join("\n") + "\n"
 }
 
-fn try_these(agents: &Catalogue) {
+fn try_these(agents: &Catalogue) -> Vec<String> {
     let listed = agents.list();
     let demos: Vec<_> = listed.iter().filter_map(|agent| Some((&agent.name, agent.demo.as_ref()?))).collect();
     if demos.is_empty() {
-        return;
+        return Vec::new();
     }
-    out!();
-    out!(
-        "{} These are demo agents: their models reply from scripts, and their tools do nothing real.",
-        style("!").yellow()
-    );
+    let sign = style("!").yellow();
+    let mut lines = vec![
+        String::new(),
+        format!("{sign} These are demo agents: their models reply from scripts, and their tools do nothing real."),
+    ];
     if agents.is_demo() {
-        out!("  There is no agents folder here. For agents of your own: holdpoint init");
+        lines.push("  There is no agents folder here. For agents of your own: holdpoint init".to_owned());
     }
-    out!("  Ask one of these, in a browser, with curl, or with `holdpoint run AGENT MESSAGE`:");
+    lines.push("  Ask one of these, in a browser, with curl, or with `holdpoint run AGENT MESSAGE`:".to_owned());
     for (name, demo) in demos {
-        out!("    {name:<14} \"{}\"", demo.message);
-        out!("    {:<14} {}", "", style(format!("shows {}", demo.shows)).dim());
+        lines.push(format!("    {name:<14} \"{}\"", demo.message));
+        lines.push(format!("    {:<14} {}", "", style(format!("shows {}", demo.shows)).dim()));
     }
+    lines
 }

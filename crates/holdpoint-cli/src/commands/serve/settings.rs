@@ -7,6 +7,7 @@ use holdpoint_config::{
 use holdpoint_core::ids::ActorId;
 use holdpoint_server::ServerConfig;
 use holdpoint_server::access::{ApiKey, ApiKeys, Credentials, Jwks, JwtSettings, JwtVerifier, Role};
+use holdpoint_server::protocols::mastra::Prefix;
 use holdpoint_server::requests::CallbackSettings;
 use holdpoint_server::telemetry::{self, TelemetrySettings, TraceSettings};
 use holdpoint_server::webhooks::WebhookSecret;
@@ -28,6 +29,7 @@ pub fn server(settings: &Settings) -> Result<ServerConfig> {
     config.limits.streams_max = settings.limits.streams_max;
     config.callbacks = callbacks(&settings.webhooks)?;
     config.stop_grace = settings.shutdown;
+    config.mastra_prefix = Prefix::new(&settings.mastra_prefix).context("protocols.mastra.prefix")?;
     Ok(config)
 }
 
@@ -113,5 +115,51 @@ fn role(name: RoleName) -> Role {
         RoleName::Approver => Role::Approver,
         RoleName::Admin => Role::Admin,
         RoleName::Auditor => Role::Auditor,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The guard of callbacks, as the settings make it.
+    fn guard(allow_private: bool) -> AddressGuard {
+        let secret = Some("whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz".to_owned().into());
+        callbacks(&Webhooks { secret, allow_private }).unwrap().unwrap().guard
+    }
+
+    fn lets(guard: &AddressGuard, url: &str) -> bool {
+        guard.check(&url.parse().unwrap()).is_ok()
+    }
+
+    #[test]
+    fn private_addresses_are_called_back_only_where_the_operator_says_so() {
+        for url in ["http://10.1.2.3:8080/hook", "http://192.168.0.9/", "http://127.0.0.1:9/", "http://[fd12::1]/"] {
+            assert!(!lets(&guard(false), url), "{url}");
+            assert!(lets(&guard(true), url), "{url}");
+        }
+        assert!(lets(&guard(false), "https://hooks.example/"));
+        assert!(lets(&guard(true), "https://hooks.example/"));
+    }
+
+    #[test]
+    fn link_local_and_metadata_addresses_are_never_called_back() {
+        for url in [
+            "http://169.254.169.254/latest/meta-data/",
+            "https://169.254.0.1/",
+            "http://[fe80::1]/",
+            "http://[::ffff:169.254.169.254]/",
+            "http://[fd00:ec2::254]/",
+            "http://100.100.100.200/",
+            "http://0.0.0.0/",
+        ] {
+            assert!(!lets(&guard(false), url), "{url}");
+            assert!(!lets(&guard(true), url), "{url}");
+        }
+    }
+
+    #[test]
+    fn without_a_key_to_sign_with_nobody_is_called_back() {
+        assert!(callbacks(&Webhooks { secret: None, allow_private: true }).unwrap().is_none());
     }
 }

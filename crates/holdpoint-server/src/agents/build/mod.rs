@@ -17,6 +17,7 @@ use holdpoint_models::HttpSettings;
 use holdpoint_models::providers::Providers;
 use holdpoint_runtime::agent::{Agent, AgentBuilder, AgentGraph};
 use holdpoint_runtime::ports::tool::{Approval, Tool, ToolBuilder, ToolShape};
+use holdpoint_tools::http::HttpClient;
 use secrecy::ExposeSecret as _;
 
 use crate::agents::card::ServedAgent;
@@ -34,6 +35,8 @@ pub(crate) struct Workshop {
     policies: Arc<ArcSwap<PolicySet>>,
     /// Where models are found, or why none can be.
     providers: Result<Providers, String>,
+    /// The connections of all tools over HTTP, or why there are none.
+    http: Result<HttpClient, String>,
 }
 
 /// Why an agent cannot be built.
@@ -75,12 +78,18 @@ impl Workshop {
     ) -> Self {
         let variable = |name: &str| environment.value(name).map(|value| value.expose_secret().to_owned());
         let providers = Providers::from_env(variable, &HttpSettings::default()).map_err(|bad| bad.to_string());
-        Self { environment, folder: folder.into(), policies, providers }
+        let http = HttpClient::new().map_err(|fault| fault.to_string());
+        Self { environment, folder: folder.into(), policies, providers, http }
     }
 
     /// Where `${NAME}` is looked up.
     pub(crate) fn environment(&self) -> &dyn Environment {
         &*self.environment
+    }
+
+    /// The connections of tools over HTTP, which all share.
+    fn http(&self) -> Result<&HttpClient, String> {
+        self.http.as_ref().map_err(String::clone)
     }
 
     /// Where a tool works.

@@ -27,7 +27,12 @@ pub const TRY: &[(&str, &str, &str)] = &[
     ("refund-desk", "Please refund order A-1001, the lamp arrived broken", "a tool call that waits for an approval"),
     ("trip-planner", "Plan a weekend trip for me", "questions to a person"),
     ("record-keeper", "Clean up the archive", "a confirmation that the model's own words ask for"),
-    ("slow-transfer", "Send 250 to Ana", "a call in doubt: approve it, and kill the server while it runs"),
+    (
+        "slow-transfer",
+        "Send 250 to Ana",
+        "a call in doubt: approve it, kill the server while it runs, and start it again; the question comes about 10 \
+         seconds after the kill",
+    ),
 ];
 
 impl Catalogue {

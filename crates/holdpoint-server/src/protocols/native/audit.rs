@@ -37,7 +37,7 @@ pub(super) async fn list(
     Ok(Json(wire::AuditList { records, next_since: page.next }))
 }
 
-/// Follows the whole chain, and says whether anything was changed, left out or put in between.
+/// Follows the whole chain, and says whether anything was changed, left out, put in between or cut off at the end.
 #[utoipa::path(
     get,
     path = "/api/v1/audit/verify",
@@ -58,6 +58,7 @@ pub(super) async fn verify(
         records: check.records,
         head: check.head.map(|head| head.to_string()),
         broken_at: check.broken_at,
+        written: check.written,
     }))
 }
 

@@ -2,9 +2,9 @@
 
 use axum::Json;
 use axum::extract::State;
-use holdpoint_core::decision::{Decision, DecisionInput};
+use holdpoint_core::decision::{Decision, DecisionInput, Manner};
 use holdpoint_core::ids::PauseId;
-use holdpoint_core::pause::{Pause, PauseKind, PauseState};
+use holdpoint_core::pause::{DecidedPause, Pause, PauseKind, PauseState};
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 use http::HeaderMap;
@@ -75,6 +75,7 @@ pub(crate) async fn record(app: &App, caller: &Caller, input: DecisionInput, key
     match app.runtime().decide_pause(input).await {
         // A vote that was cast before, or a decision that was made before: by whom, and under which key?
         Ok(decided) if decided.is_repeat => match &decided.pause.state {
+            PauseState::Decided(first) if first.manner == Manner::Superseded => Err(superseded(first)),
             PauseState::Decided(first)
                 if key.is_some() && first.request.as_deref() == key && first.by == caller.actor =>
             {
@@ -91,12 +92,25 @@ pub(crate) async fn record(app: &App, caller: &Caller, input: DecisionInput, key
         },
         Ok(_) => Ok(()),
         Err(error) if matches!(error.refusal(), Some(Refusal::AlreadyDecided { .. })) => {
-            let is_reused =
-                key.is_some() && was_decided_under(&app.runtime().read_run(id.run).await?, id, caller, key, &decision);
+            let run = app.runtime().read_run(id.run).await?;
+            if let Ok(PauseState::Decided(first)) = run.pause(id).map(|pause| &pause.state)
+                && first.manner == Manner::Superseded
+            {
+                return Err(superseded(first));
+            }
+            let is_reused = key.is_some() && was_decided_under(&run, id, caller, key, &decision);
             Err(if is_reused { idempotency::reused() } else { error.into() })
         }
         Err(error) => Err(error.into()),
     }
+}
+
+/// Somebody sent a newer message instead of deciding.
+fn superseded(first: &DecidedPause) -> Problem {
+    Problem::new(Code::SUPERSEDED, "a newer message took the place of this pause: look for a new one")
+        .with("outcome", "superseded")
+        .with("decided_by", first.by.to_string())
+        .with("decided_at", first.at.to_string())
 }
 
 /// Whether the same caller decided something else under the same key.

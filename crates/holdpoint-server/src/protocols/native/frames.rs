@@ -104,6 +104,7 @@ fn data(run: RunId, at: holdpoint_core::time::Timestamp, event: &RunEvent) -> Ev
                 by: decided.by.clone(),
                 via: decided.via.clone(),
                 request: decided.request.clone(),
+                manner: decided.manner,
                 at,
             });
             match to_wire::decision(&state) {

@@ -1,4 +1,5 @@
-//! What was said in a session, run by run.
+//! What was said in a session, run by run and page by page. A page for people is made of the history of the blocks
+//! protocol instead, which shows groups and requests as well.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,9 +19,9 @@ use crate::problem::Problem;
 /// What was said in a session, oldest first; the first page is the latest.
 #[utoipa::path(
     get,
-    path = "/api/v1/sessions/{id}/history",
+    path = "/api/v1/sessions/{id}/messages",
     tag = "sessions",
-    operation_id = "read_history",
+    operation_id = "read_messages",
     params(
         ("id" = String, Path, description = "The session."),
         ("agent" = Option<String>, Query, description = "Only with this agent."),
@@ -43,7 +44,7 @@ pub(super) async fn read(
     let after = params.text("cursor").map(|text| cursor::read("history", &filters, text)).transpose()?;
     let after =
         after.map(|place| place.parse::<RunId>()).transpose().map_err(|_| Problem::internal("a cursor of ours"))?;
-    let filter = RunFilter { session: Some(id.clone()), agent, status: None, after, limit: params.limit()? };
+    let filter = RunFilter { session: Some(id.clone()), agent, after, limit: params.limit()?, ..RunFilter::default() };
     let page = app.runtime().list_runs(&filter).await?;
     let mut messages = Vec::new();
     for row in page.runs.iter().rev() {

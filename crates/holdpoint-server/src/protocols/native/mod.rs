@@ -1,9 +1,7 @@
 //! The native API: REST and server-sent events, described at `/openapi.json`.
 //!
 //! JSON, snake case, times as RFC 3339, ids as texts that say nothing. Every answer is a wire type; a handler parses,
-//! calls one use case and renders. Where we differ from the specification:
-//!
-//! - A pause is never `superseded`: a newer message does not settle an older question here.
+//! calls one use case and renders.
 
 mod agents;
 mod audit;
@@ -32,6 +30,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::protocols::blocks;
 
 /// Through which door decisions came, as they record it.
 pub(crate) const VIA: &str = "native";
@@ -47,6 +46,7 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(sessions::list))
         .routes(routes!(sessions::read))
         .routes(routes!(history::read))
+        .routes(routes!(blocks::history::read))
         .routes(routes!(stream::session))
         .routes(routes!(pauses::list))
         .routes(routes!(watch_inbox::watch))
@@ -61,4 +61,6 @@ pub fn router() -> OpenApiRouter<App> {
 }
 
 pub(crate) use openapi::complete;
+pub(crate) use path::Named;
 pub(crate) use requests::callback_body;
+pub(crate) use sessions::check_visible;

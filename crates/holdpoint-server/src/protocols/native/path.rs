@@ -10,10 +10,10 @@ use crate::problem::{Problem, status_of};
 use crate::requests::RequestId;
 
 /// The last variable part of an address, as the id that it must be.
-pub(super) struct Named<T>(pub(super) T);
+pub(crate) struct Named<T>(pub(crate) T);
 
 /// What an address can name.
-pub(super) trait Nameable: FromStr + Send {
+pub(crate) trait Nameable: FromStr + Send {
     /// What it is called.
     const WHAT: &'static str;
     /// The code for one that is not known.

@@ -7,7 +7,8 @@ use axum::Json;
 use axum::extract::State;
 use holdpoint_core::ids::{AgentId, PauseId, RunId, SessionId, ToolName};
 use holdpoint_core::refusal::Refusal;
-use holdpoint_runtime::ports::store::{PauseCursor, PauseFilter, PauseStatus};
+use holdpoint_runtime::ports::store::{PauseCursor, PauseFilter, PauseRow, PauseStatus, StoreFaultKind};
+use holdpoint_runtime::{Fault, RunError};
 
 use super::dossier::Dossier;
 use super::path::{Named, unknown};
@@ -22,7 +23,8 @@ const LOOKS_MAX: usize = 8;
 
 /// A page of pauses, oldest first.
 ///
-/// For a caller who sees only their own, a page may be short and still have a next one.
+/// For a caller who sees only their own, a page may be short and still have a next one. A pause of a run that cannot be
+/// read any more is listed with what is known of it, and marked `unreadable`.
 #[utoipa::path(
     get,
     path = "/api/v1/pauses",
@@ -45,8 +47,8 @@ pub(super) async fn list(
 ) -> Result<Json<wire::PauseList>, Problem> {
     caller.check(Action::ReadPause)?;
     let params = query.only(&["status", "agent", "tool", "session", "limit", "cursor"])?;
-    let (filter, filters) = filter(&params)?;
-    let page = page(&app, &caller, filter).await?;
+    let (filter, status, filters) = filter(&params)?;
+    let page = page(&app, &caller, filter, status).await?;
     let next_cursor = page.next.map(|place| cursor::write("pauses", &filters, &write_place(place)));
     Ok(Json(wire::PauseList { pauses: page.pauses, next_cursor }))
 }
@@ -58,9 +60,14 @@ pub(super) struct Page {
 }
 
 /// Reads a page. Rows are looked up until the page is full, the list is at its end, or enough was looked at.
-pub(super) async fn page(app: &App, caller: &Caller, mut filter: PauseFilter) -> Result<Page, Problem> {
+pub(super) async fn page(
+    app: &App,
+    caller: &Caller,
+    mut filter: PauseFilter,
+    status: Option<wire::PauseStatus>,
+) -> Result<Page, Problem> {
     let wanted = filter.limit;
-    let mut known: BTreeMap<RunId, Dossier> = BTreeMap::new();
+    let mut known: BTreeMap<RunId, Option<Dossier>> = BTreeMap::new();
     let mut pauses = Vec::new();
     for _ in 0..LOOKS_MAX {
         filter.limit = wanted - pauses.len();
@@ -69,11 +76,17 @@ pub(super) async fn page(app: &App, caller: &Caller, mut filter: PauseFilter) ->
             let id = summary.row.id;
             let dossier = match known.entry(id.run) {
                 Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(place) => place.insert(Dossier::read(app.runtime(), id.run).await?),
+                Entry::Vacant(place) => {
+                    place.insert(readable(app, Dossier::read(app.runtime(), id.run).await, id.run)?)
+                }
+            };
+            let Some(dossier) = dossier else {
+                pauses.extend(unreadable(caller, &summary.row));
+                continue;
             };
             let is_seen = caller.sees(Action::ReadPause, dossier.run.started_by());
-            let file = dossier.pause(id).filter(|_| is_seen);
-            pauses.extend(file.map(|file| to_wire::pause(dossier, file)));
+            let pause = dossier.pause(id).filter(|_| is_seen).map(|file| to_wire::pause(dossier, file));
+            pauses.extend(pause.filter(|pause| status.is_none_or(|status| settled_alike(status, pause.status))));
         }
         filter.after = found.next;
         if pauses.len() >= wanted || filter.after.is_none() {
@@ -83,26 +96,72 @@ pub(super) async fn page(app: &App, caller: &Caller, mut filter: PauseFilter) ->
     Ok(Page { pauses, next: filter.after })
 }
 
-fn filter(params: &Params) -> Result<(PauseFilter, String), Problem> {
-    let status = match params.text("status") {
-        None | Some("open") => Some(PauseStatus::Open),
-        Some("decided") => Some(PauseStatus::Decided),
-        Some("expired") => Some(PauseStatus::Expired),
-        Some("withdrawn") => Some(PauseStatus::Withdrawn),
+/// Whether a pause stands as was asked for. Rows are older than what is read after them: a pause that was listed as open
+/// may have been decided since, and is told as it now is.
+fn settled_alike(asked: wire::PauseStatus, found: wire::PauseStatus) -> bool {
+    use wire::PauseStatus::{Decided, Superseded};
+    !matches!((asked, found), (Decided, Superseded) | (Superseded, Decided))
+}
+
+/// A run's dossier, or `None` where what is stored of the run cannot be read. One such run must not hide all others.
+fn readable(app: &App, read: Result<Dossier, RunError>, run: RunId) -> Result<Option<Dossier>, RunError> {
+    match read {
+        Ok(dossier) => Ok(Some(dossier)),
+        Err(error) if is_unreadable(&error) => {
+            if app.unreadable().is_new(run) {
+                tracing::error!(run.id = %run, code = error.code(), %error, "a run cannot be read");
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether it is what is stored that is at fault, so that trying again does not help.
+fn is_unreadable(error: &RunError) -> bool {
+    matches!(error, RunError::Fault(Fault::Store(fault))
+        if matches!(fault.kind, StoreFaultKind::Corrupt | StoreFaultKind::Newer))
+}
+
+/// Whether a problem is that a run cannot be read.
+pub(super) fn says_unreadable(problem: &Problem) -> bool {
+    [StoreFaultKind::Corrupt, StoreFaultKind::Newer].iter().any(|kind| kind.code() == problem.code())
+}
+
+/// A pause of a run that cannot be read, for callers who see everything: who began the run is not known.
+pub(super) fn unreadable(caller: &Caller, row: &PauseRow) -> Option<wire::Pause> {
+    caller.sees(Action::ReadPause, None).then(|| to_wire::unreadable_pause(row))
+}
+
+/// Reads what is asked for: which rows, which of their pauses by how they stand, and all of it as a cursor is bound to.
+fn filter(params: &Params) -> Result<(PauseFilter, Option<wire::PauseStatus>, String), Problem> {
+    let wanted = match params.text("status") {
+        None | Some("open") => Some(wire::PauseStatus::Open),
+        Some("decided") => Some(wire::PauseStatus::Decided),
+        Some("expired") => Some(wire::PauseStatus::Expired),
+        Some("withdrawn") => Some(wire::PauseStatus::Withdrawn),
+        Some("superseded") => Some(wire::PauseStatus::Superseded),
         Some("all") => None,
         Some(_) => {
-            let detail = "status: open, decided, expired, withdrawn or all expected";
+            let detail = "status: open, decided, expired, withdrawn, superseded or all expected";
             return Err(Problem::new(Code::INVALID_PARAMETER, detail).at("status"));
         }
     };
+    let status = wanted.map(|wanted| match wanted {
+        wire::PauseStatus::Open => PauseStatus::Open,
+        // Rows do not tell the two apart.
+        wire::PauseStatus::Decided | wire::PauseStatus::Superseded => PauseStatus::Decided,
+        wire::PauseStatus::Expired => PauseStatus::Expired,
+        wire::PauseStatus::Withdrawn => PauseStatus::Withdrawn,
+    });
     let (session, agent, tool): (Option<SessionId>, Option<AgentId>, Option<ToolName>) =
         (params.parsed("session")?, params.parsed("agent")?, params.parsed("tool")?);
-    let filters = format!("{status:?} {session:?} {agent:?} {tool:?}");
+    let filters = format!("{wanted:?} {session:?} {agent:?} {tool:?}");
     let after = match params.text("cursor") {
         None => None,
         Some(text) => Some(read_place(&cursor::read("pauses", &filters, text)?)?),
     };
-    Ok((PauseFilter { status, session, agent, tool, after, limit: params.limit()? }, filters))
+    Ok((PauseFilter { status, session, agent, tool, after, limit: params.limit()? }, wanted, filters))
 }
 
 fn write_place(place: PauseCursor) -> String {

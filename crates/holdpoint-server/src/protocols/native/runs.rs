@@ -206,7 +206,7 @@ pub(super) async fn cancel(
     query.only(&[])?;
     visible(&app, &caller, Action::CancelRun, id).await?;
     let reason = from_wire::reason(body, &caller.actor);
-    app.runtime().cancel_run(id, caller.actor, reason).await?;
+    app.cancel_run(id, caller.actor, reason).await?;
     Ok(Json(to_wire::run(&Dossier::read(app.runtime(), id).await?)))
 }
 
@@ -226,7 +226,7 @@ async fn visible(app: &App, caller: &Caller, action: Action, id: RunId) -> Resul
     tag = "runs",
     operation_id = "list_runs",
     params(
-        ("session" = Option<String>, Query, description = "Only of this session. Callers who see only their own must name one."),
+        ("session" = Option<String>, Query, description = "Only of this session. Callers who see only their own are shown the runs of their own sessions."),
         ("agent" = Option<String>, Query, description = "Only those that began with this agent."),
         ("status" = Option<wire::RunListStatus>, Query, description = "Only those that stand so."),
         ("limit" = Option<u64>, Query, description = "At most so many.", minimum = 1, maximum = 200),
@@ -238,14 +238,10 @@ pub(super) async fn list(State(app): State<App>, caller: Caller, query: Query) -
     let reach = caller.check(Action::ReadRun)?;
     let params = query.only(&["session", "agent", "status", "limit", "cursor"])?;
     let session: Option<SessionId> = params.parsed("session")?;
-    match (&session, reach) {
-        (Some(session), _) => super::sessions::check_visible(&app, &caller, session).await?,
-        (None, Reach::All) => {}
-        (None, _) => {
-            let detail = "you see only runs of your own sessions: name one with ?session=";
-            return Err(Problem::new(Code::INVALID_PARAMETER, detail).at("session"));
-        }
+    if let Some(session) = &session {
+        super::sessions::check_visible(&app, &caller, session).await?;
     }
+    let owner = (reach != Reach::All).then(|| caller.actor.clone());
     let status = match params.text("status") {
         None => None,
         Some("running") => Some(RunStatus::Working),
@@ -257,12 +253,12 @@ pub(super) async fn list(State(app): State<App>, caller: Caller, query: Query) -
         }
     };
     let agent: Option<AgentId> = params.parsed("agent")?;
-    let filters = format!("{session:?} {agent:?} {status:?}");
+    let filters = format!("{session:?} {owner:?} {agent:?} {status:?}");
     let after = params.text("cursor").map(|text| cursor::read("runs", &filters, text)).transpose()?;
     let after =
         after.map(|place| place.parse::<RunId>()).transpose().map_err(|_| Problem::internal("a cursor of ours"))?;
     let limit = params.limit()?;
-    let page = app.runtime().list_runs(&RunFilter { session, agent, status, after, limit }).await?;
+    let page = app.runtime().list_runs(&RunFilter { session, owner, agent, status, after, limit }).await?;
     let next_cursor = page.next.map(|run| cursor::write("runs", &filters, &run.to_string()));
     Ok(Json(wire::RunList { runs: page.runs.iter().map(summary).collect(), next_cursor }))
 }

@@ -78,7 +78,7 @@ pub(super) async fn visible(app: &App, caller: &Caller, id: &SessionId) -> Resul
 }
 
 /// Refuses a session that the caller may not know of.
-pub(super) async fn check_visible(app: &App, caller: &Caller, id: &SessionId) -> Result<(), Problem> {
+pub(crate) async fn check_visible(app: &App, caller: &Caller, id: &SessionId) -> Result<(), Problem> {
     visible(app, caller, id).await.map(|_| ())
 }
 

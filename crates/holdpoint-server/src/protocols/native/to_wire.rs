@@ -1,6 +1,6 @@
 //! From what is known to what is sent.
 
-use holdpoint_core::decision::Decision;
+use holdpoint_core::decision::{Decision, Manner};
 use holdpoint_core::event::RunEnd;
 use holdpoint_core::pause::{PauseKind, PauseState, PauseView, Subject, questions};
 use holdpoint_core::policy::OnTimeout;
@@ -8,6 +8,7 @@ use holdpoint_core::run::Run;
 use holdpoint_core::step::Step;
 use holdpoint_core::text::visible;
 use holdpoint_core::tool::Effect;
+use holdpoint_runtime::ports::store::{PauseRow, PauseStatus};
 
 use super::dossier::{Dossier, PauseFile};
 use super::wire;
@@ -137,6 +138,48 @@ pub(super) fn pause(dossier: &Dossier, file: &PauseFile) -> wire::Pause {
         },
         request_id: requests::request_of(run).map(|request| request.to_string()),
         decision: decision(&pause.state),
+        unreadable: false,
+    }
+}
+
+/// A pause of a run whose journal cannot be read: what its row says. Nobody can decide it as it is.
+pub(super) fn unreadable_pause(row: &PauseRow) -> wire::Pause {
+    wire::Pause {
+        id: row.id.to_string(),
+        key: format!("{}_{}", row.session, row.group),
+        kind: kind(row.kind),
+        status: row_status(row.status),
+        session_id: row.session.to_string(),
+        run_id: row.id.run.to_string(),
+        agent: row.agent.to_string(),
+        path: Vec::new(),
+        tool: row.tool.as_ref().map(ToString::to_string),
+        tool_call_id: None,
+        args: None,
+        args_text: None,
+        args_sha256: None,
+        questions: None,
+        reason: None,
+        rule: None,
+        allowed_decisions: Vec::new(),
+        approvers: Vec::new(),
+        approvals_needed: 1,
+        approvals: Vec::new(),
+        created_at: row.opened_at.to_string(),
+        expires_at: row.expires_at.map(|at| at.to_string()),
+        on_timeout: wire::OnTimeout::Deny,
+        request_id: None,
+        decision: None,
+        unreadable: true,
+    }
+}
+
+fn row_status(status: PauseStatus) -> wire::PauseStatus {
+    match status {
+        PauseStatus::Open => wire::PauseStatus::Open,
+        PauseStatus::Decided => wire::PauseStatus::Decided,
+        PauseStatus::Expired => wire::PauseStatus::Expired,
+        PauseStatus::Withdrawn => wire::PauseStatus::Withdrawn,
     }
 }
 
@@ -152,6 +195,7 @@ fn kind(kind: PauseKind) -> wire::PauseKind {
 fn pause_status(state: &PauseState) -> wire::PauseStatus {
     match state {
         PauseState::Open { .. } => wire::PauseStatus::Open,
+        PauseState::Decided(decided) if decided.manner == Manner::Superseded => wire::PauseStatus::Superseded,
         PauseState::Decided(_) => wire::PauseStatus::Decided,
         PauseState::Expired { .. } => wire::PauseStatus::Expired,
         PauseState::Withdrawn { .. } => wire::PauseStatus::Withdrawn,

@@ -32,7 +32,7 @@ const OPEN_MAX: usize = 10_000;
 /// The inbox as it changes: a frame for each pause that is open now, a frame `ready`, and then one for each change.
 ///
 /// Frames are named after what happened (`pause.opened`, `pause.voted`, `pause.decided`, `pause.expired`,
-/// `pause.withdrawn`) and carry the pause as it now is.
+/// `pause.withdrawn`, `pause.superseded`) and carry the pause as it now is.
 #[utoipa::path(
     get,
     path = "/api/v1/pauses/stream",
@@ -100,7 +100,7 @@ impl Inbox {
             };
             match news {
                 Some(PauseNews::Changed(change)) => match change.change {
-                    Change::Opened => self.opened(writer, change.pause).await?,
+                    Change::Opened => self.opened(writer, change.pause, None).await?,
                     Change::Voted => self.tell(writer, change.pause, "pause.voted").await.map(|_| ())?,
                     Change::Decided(_) | Change::Expired | Change::Withdrawn => {
                         self.ended(writer, change.pause).await?
@@ -116,7 +116,7 @@ impl Inbox {
     async fn look(&mut self, writer: &Writer) -> Result<(), Stopped> {
         let rows = self.rows().await?;
         for row in &rows {
-            self.opened(writer, row.id).await?;
+            self.opened(writer, row.id, Some(row)).await?;
         }
         let open: BTreeSet<PauseId> = rows.iter().map(|row| row.id).collect();
         let ended: Vec<PauseId> = self.open.keys().copied().filter(|id| !open.contains(id)).collect();
@@ -140,11 +140,21 @@ impl Inbox {
     }
 
     /// Tells of a pause that opened, once.
-    async fn opened(&mut self, writer: &Writer, id: PauseId) -> Result<(), Stopped> {
+    async fn opened(&mut self, writer: &Writer, id: PauseId, row: Option<&PauseRow>) -> Result<(), Stopped> {
         if self.open.contains_key(&id) {
             return Ok(());
         }
-        let is_seen = self.tell(writer, id, "pause.opened").await?;
+        let is_seen = match (self.tell(writer, id, "pause.opened").await, row) {
+            // What is known of a pause whose run cannot be read is told; one such run must not hide all others.
+            (Err(Stopped::Trouble(problem)), Some(row)) if pauses::says_unreadable(&problem) => {
+                let pause = pauses::unreadable(&self.caller, row);
+                if let Some(pause) = &pause {
+                    writer.send(Frame::json(pause).event("pause.opened")).await?;
+                }
+                pause.is_some()
+            }
+            (told, _) => told?,
+        };
         if self.open.len() < OPEN_MAX {
             self.open.insert(id, is_seen);
         }
@@ -160,6 +170,7 @@ impl Inbox {
         }
         let dossier = match pauses::visible(&self.app, &self.caller, id).await {
             Err(problem) if problem.status() == StatusCode::NOT_FOUND => return Ok(()),
+            Err(problem) if pauses::says_unreadable(&problem) => return Ok(()),
             dossier => dossier?,
         };
         let pause = pauses::shown(&dossier, id)?;
@@ -168,6 +179,7 @@ impl Inbox {
             wire::PauseStatus::Decided => "pause.decided",
             wire::PauseStatus::Expired => "pause.expired",
             wire::PauseStatus::Withdrawn => "pause.withdrawn",
+            wire::PauseStatus::Superseded => "pause.superseded",
         };
         Ok(writer.send(Frame::json(&pause).event(name)).await?)
     }

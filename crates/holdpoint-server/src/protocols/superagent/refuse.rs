@@ -171,10 +171,10 @@ pub(super) fn stale_checkpoint(held: &str) -> Problem {
     Problem::new(NO_PENDING_INTERRUPT, detail).with("reason", "stale")
 }
 
-/// Somebody else decided some of the pauses while this form was being recorded.
-pub(super) fn partly_late() -> Problem {
-    let detail = "somebody else decided part of this meanwhile; your other answers were recorded and the run goes on";
-    Problem::new(NO_PENDING_INTERRUPT, detail).with("reason", "already_resumed")
+/// Part of what the form asks was settled by somebody else, or by a deadline, before it was sent; the rest still waits.
+pub(super) fn partly_settled() -> Problem {
+    let detail = "part of this was settled meanwhile, and none of your answers was recorded; look at the rest again";
+    Problem::new(NO_PENDING_INTERRUPT, detail).with("reason", "stale")
 }
 
 // What is wrong with a filled-in form.

@@ -4,9 +4,10 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use holdpoint_core::decision::DecisionInput;
 use holdpoint_core::ids::RunId;
-use holdpoint_core::pause::{Pause, PauseState};
+use holdpoint_core::pause::PauseState;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_runtime::RunError;
+use holdpoint_runtime::use_cases::Decided;
 
 use super::answer::{self, Answer};
 use super::follow::{Driving, Follow};
@@ -78,57 +79,40 @@ fn check_rights(app: &App, caller: &Caller, held: &Held, answers: &[Answer]) -> 
     })
 }
 
-/// Records the decisions, one after the other and always in the same order: of many who resume at once, the one that
-/// decides the first pause goes on, and the others have lost.
+/// Records the decisions, all of them or none: of many who resume at once, the first goes on, and the others have lost.
 async fn decide(app: &App, caller: &Caller, held: &Held, answers: Vec<Answer>) -> Result<(), Problem> {
-    let run = held.run.id();
-    let (mut recorded, mut late) = (0, 0);
-    for answer in answers {
-        let input = DecisionInput {
+    let input = |answer: Answer| {
+        let groups = names(caller, held.run.pause(answer.pause)?);
+        Ok(DecisionInput {
             via: Some(VIA.to_owned()),
-            groups: names(caller, held.run.pause(answer.pause)?),
+            groups,
             seen: answer.seen,
             ..DecisionInput::new(answer.pause, answer.decision, caller.actor.clone())
-        };
-        let lost = match app.runtime().decide_pause(input).await {
-            Ok(decided) if !decided.is_repeat => None,
-            Ok(decided) => Some(decided_at(&decided.pause)),
-            Err(error) => Some(overtaken(error).inspect_err(|_| go_on_if(app, run, recorded))?),
-        };
-        match lost {
-            None => recorded += 1,
-            Some(settled) if recorded == 0 => return Err(refuse::no_pending_interrupt(settled)),
-            Some(_) => late += 1,
-        }
-    }
-    match late {
-        0 => Ok(()),
-        _ => {
-            app.go_on(run);
-            Err(refuse::partly_late())
-        }
-    }
-}
-
-/// What was recorded before an error counts: the run goes on with it.
-fn go_on_if(app: &App, run: RunId, recorded: u32) {
-    if recorded > 0 {
-        app.go_on(run);
+        })
+    };
+    let inputs = answers.into_iter().map(input).collect::<Result<Vec<_>, Refusal>>()?;
+    match app.runtime().decide_pauses(inputs).await {
+        Ok(decided) if decided.iter().any(|decided| !decided.is_repeat) => Ok(()),
+        // All of it was recorded before, in the very same words.
+        Ok(decided) => Err(refuse::no_pending_interrupt(decided.first().map_or(Settled::Never, settled))),
+        Err(error) => Err(overtaken(app, held.run.id(), error).await?),
     }
 }
 
 /// What somebody else did first; an error that says nothing of the kind stays one.
-fn overtaken(error: RunError) -> Result<Settled, Problem> {
-    match error {
-        RunError::Refused(Refusal::AlreadyDecided { at, .. }) => Ok(Settled::Decided(at)),
-        RunError::Refused(Refusal::Expired { at, .. }) => Ok(Settled::Expired(at)),
-        RunError::Refused(Refusal::Withdrawn { .. }) => Ok(Settled::Never),
-        error => Err(error.into()),
-    }
+async fn overtaken(app: &App, run: RunId, error: RunError) -> Result<Problem, Problem> {
+    let settled = match error {
+        RunError::Refused(Refusal::AlreadyDecided { at, .. }) => Settled::Decided(at),
+        RunError::Refused(Refusal::Expired { at, .. }) => Settled::Expired(at),
+        RunError::Refused(Refusal::Withdrawn { .. }) => Settled::Never,
+        error => return Err(error.into()),
+    };
+    let is_held = !app.runtime().read_run(run).await?.open_pauses().is_empty();
+    Ok(if is_held { refuse::partly_settled() } else { refuse::no_pending_interrupt(settled) })
 }
 
-fn decided_at(pause: &Pause) -> Settled {
-    match &pause.state {
+fn settled(decided: &Decided) -> Settled {
+    match &decided.pause.state {
         PauseState::Decided(decided) => Settled::Decided(decided.at),
         _ => Settled::Never,
     }

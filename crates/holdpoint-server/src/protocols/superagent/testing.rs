@@ -39,6 +39,7 @@ impl Story {
             context: None,
             turns_max: None,
             by: ActorId::local(),
+            holds_every_call: false,
         }));
         story
     }
@@ -64,7 +65,7 @@ impl Story {
 
     pub(super) fn replies_in(&mut self, frame: FramePath, text: Option<&str>, calls: Vec<CallRecord>) -> WatchItem {
         let (text, usage) = (text.map(str::to_owned), Usage::default());
-        self.happens(RunEvent::ModelReplied(ModelReplied { frame, admitted: 0, text, calls, usage }))
+        self.happens(RunEvent::ModelReplied(ModelReplied { frame, admitted: 0, thinking: None, text, calls, usage }))
     }
 
     /// A person is asked.

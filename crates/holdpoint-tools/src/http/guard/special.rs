@@ -60,6 +60,7 @@ fn of_v4(address: Ipv4Addr) -> Option<Special> {
     match address.octets() {
         [127, ..] => Some(Special::Loopback),
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => Some(Special::Private),
+        [100, 100, 100, 200] => Some(Special::Metadata),
         [100, 64..=127, ..] => Some(Special::Shared),
         [169, 254, ..] => Some(Special::LinkLocal),
         [168, 63, 129, 16] => Some(Special::Metadata),
@@ -83,6 +84,8 @@ fn of_v6(address: Ipv6Addr) -> Option<Special> {
             let [c, d] = low.to_be_bytes();
             of_v4(Ipv4Addr::new(a, b, c, d))
         }
+        // Where clouds keep the credentials of their machines, within what is otherwise anybody's private network.
+        [0xfd00, 0x0ec2, ..] | [0xfd20, 0x00ce, 0, 0, 0, 0, 0, 0x0254] => Some(Special::Metadata),
         [0xfc00..=0xfdff, ..] => Some(Special::Private),
         [0xfe80..=0xfebf, ..] => Some(Special::LinkLocal),
         [0xff00..=0xffff, ..] => Some(Special::Multicast),

@@ -4,7 +4,7 @@ use holdpoint_config::{Glob, HttpMethod as MethodSpec, HttpRequestConfig, HttpTo
 use holdpoint_core::json::CanonicalJson;
 use holdpoint_runtime::guardrail::{CallVerdict, GuardrailPhase, ToolGuardrail};
 use holdpoint_runtime::ports::tool::ToolBuilder;
-use holdpoint_tools::http::{AddressGuard, Endpoint, HttpClient, HttpMethod, HttpRequestTool, HttpTool};
+use holdpoint_tools::http::{AddressGuard, Endpoint, HttpMethod, HttpRequestTool, HttpTool};
 use secrecy::ExposeSecret as _;
 
 use super::{secret, secrets, size, taken};
@@ -25,8 +25,7 @@ pub(super) fn endpoint(spec: &EndpointSpec, workshop: &Workshop) -> Result<ToolB
     if let Some(bytes) = spec.output_bytes_max {
         endpoint = endpoint.response_bytes_max(size(bytes));
     }
-    let client = HttpClient::new().map_err(|error| error.to_string())?;
-    let tool = HttpTool::builder(&spec.name, &client, endpoint);
+    let tool = HttpTool::builder(&spec.name, workshop.http()?, endpoint);
     Ok(tool.description(&spec.description).schema(spec.parameters.clone()))
 }
 

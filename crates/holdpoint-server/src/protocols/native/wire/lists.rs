@@ -199,12 +199,14 @@ pub(crate) struct AuditRecord {
 /// What a check of the chain found.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AuditCheck {
-    /// Whether every record follows the one before it.
+    /// Whether every record follows the one before it, up to the last that was written.
     pub(crate) is_whole: bool,
     /// How many records are whole, counted from the first.
     pub(crate) records: u64,
-    /// The hash of the last of them. Kept elsewhere, it shows later whether anything was cut off.
+    /// The hash of the last of them. Kept elsewhere, it shows later whether the whole store was put back or rewritten.
     pub(crate) head: Option<String>,
-    /// The first record that does not follow, if there is one.
+    /// The first record that does not follow or is gone, if there is one.
     pub(crate) broken_at: Option<u64>,
+    /// How many records the store has written.
+    pub(crate) written: u64,
 }

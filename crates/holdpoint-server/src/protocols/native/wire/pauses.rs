@@ -79,6 +79,15 @@ pub(crate) struct Pause {
     /// The answer, once there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) decision: Option<Decision>,
+    /// Whether what is stored of the run cannot be read any more. What was asked is then not known here, and nobody can
+    /// decide it; the server's log says more.
+    #[serde(skip_serializing_if = "is_false")]
+    #[schema(required = false)]
+    pub(crate) unreadable: bool,
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 /// What is asked.
@@ -107,6 +116,8 @@ pub(crate) enum PauseStatus {
     Expired,
     /// The question no longer arises.
     Withdrawn,
+    /// A newer message took its place.
+    Superseded,
 }
 
 /// Which pauses are listed.
@@ -122,6 +133,8 @@ pub(crate) enum PauseFilterStatus {
     Expired,
     /// Those whose question no longer arises.
     Withdrawn,
+    /// Those whose place a newer message took.
+    Superseded,
     /// All of them.
     All,
 }

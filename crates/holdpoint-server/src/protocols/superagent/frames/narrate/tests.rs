@@ -1,4 +1,4 @@
-use holdpoint_core::decision::Decision;
+use holdpoint_core::decision::{Decision, Manner};
 use holdpoint_core::event::{CallAllowed, CallStarted, PauseDecided, ReplyRefused};
 use holdpoint_core::ids::ActorId;
 use holdpoint_core::message::{Content, Usage};
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::super::testing::{Story, at, brief, call, call_of, served, shared};
 use super::*;
-use crate::agents::{Fill, Held, ToolCard};
+use crate::agents::{Held, OnNote, ToolCard};
 use holdpoint_core::ids::ToolName;
 use holdpoint_core::tool::Effect;
 
@@ -238,6 +238,7 @@ fn what_was_paused_goes_on_in_a_stream_of_its_own() {
         via: None,
         rule: None,
         request: None,
+        manner: Manner::Given,
     }));
     telling.happens(RunEvent::CallStarted(CallStarted { call: at(1, 0) }));
     telling.ends(at(1, 0), result("ok"));
@@ -317,7 +318,9 @@ fn a_tool_is_shown_as_its_operator_wants() {
         held: Held::Never,
         effect: Effect::ReadOnly,
         display,
-        fill: Fill::First,
+        fill: None,
+        explicit_decision: false,
+        on_note: OnNote::Append,
     };
     let plain = DisplayCard::default();
     let mut agent = served();
