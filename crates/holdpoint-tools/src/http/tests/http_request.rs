@@ -179,8 +179,10 @@ async fn a_name_that_leads_to_one_forbidden_address_is_refused_and_the_address_i
         (&["93.184.216.34", "10.0.0.7"], "the address is private, which may not be asked"),
         (&["169.254.169.254"], "the address is link-local, which may not be asked"),
         (&["::ffff:127.0.0.1"], "the address is IPv4-in-IPv6, which may not be asked"),
-        (&["fd00:ec2::254"], "the address is private, which may not be asked"),
-        (&["100.100.100.200"], "the address is carrier-shared, which may not be asked"),
+        (&["fd00:ec2::254"], "the address is cloud metadata, which may not be asked"),
+        (&["100.100.100.200"], "the address is cloud metadata, which may not be asked"),
+        (&["fd12::254"], "the address is private, which may not be asked"),
+        (&["100.100.100.201"], "the address is carrier-shared, which may not be asked"),
         (&["224.0.0.1"], "the address is multicast, which may not be asked"),
     ] {
         let guard = AddressGuard::new().lookup(Names::leading_to(&[addresses]));
