@@ -1,5 +1,5 @@
-//! The clock of a store that several instances share is the database's, so that all go by one. Between two looks at it, its time is worked out
-//! from how long ago the last look was, and never runs ahead of it: nothing is due early.
+//! The clock of a store that several instances share is the database's, so that all go by one. Between two looks at it,
+//! its time is worked out from how long ago the last look was, and never runs ahead of it: nothing is due early.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -58,12 +58,18 @@ impl Follower {
     /// Follows a clock that showed `millis` at some time between `asked` and `answered`.
     pub(crate) fn new(asked: Instant, answered: Instant, millis: i64) -> Self {
         let follower = Self { began: asked, ahead: AtomicI64::new(0), looked: Mutex::new(answered) };
-        follower.ahead.store(millis - follower.since_began(answered), Ordering::Relaxed);
+        follower.ahead.store(millis - follower.at_most_since_began(answered), Ordering::Relaxed);
         follower
     }
 
     fn since_began(&self, at: Instant) -> i64 {
         i64::try_from(at.saturating_duration_since(self.began).as_millis()).unwrap_or(i64::MAX)
+    }
+
+    /// The same, where a part of a millisecond counts as a whole one: what is worked out from it is never ahead.
+    fn at_most_since_began(&self, at: Instant) -> i64 {
+        let nanos = at.saturating_duration_since(self.began).as_nanos();
+        i64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i64::MAX)
     }
 
     fn millis_at(&self, at: Instant) -> i64 {
@@ -72,7 +78,7 @@ impl Follower {
 
     /// Takes note of another look. What was worked out stays where it fits; otherwise it is the least that fits.
     fn look(&self, asked: Instant, answered: Instant, millis: i64) {
-        let (least, most) = (millis - self.since_began(answered), millis - self.since_began(asked));
+        let (least, most) = (millis - self.at_most_since_began(answered), millis - self.since_began(asked));
         let ahead = self.ahead.load(Ordering::Relaxed);
         if !(least..=most).contains(&ahead) {
             self.ahead.store(least, Ordering::Relaxed);
