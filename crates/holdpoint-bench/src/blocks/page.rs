@@ -86,8 +86,9 @@ impl Page {
         match kind {
             "content_block_start" => {
                 let start = told(event)["content_block"].take();
-                let seq = seq.unwrap_or(0);
-                self.blocks.insert(place, Block { start, said: String::new(), is_whole: false, seq });
+                // A start that has a number says all there is.
+                let (is_whole, seq) = (seq.is_some(), seq.unwrap_or(0));
+                self.blocks.insert(place, Block { start, said: String::new(), is_whole, seq });
             }
             "content_block_delta" => {
                 let block = self.blocks.get_mut(&place).with_context(|| format!("a delta without a start: {event}"))?;
