@@ -5,10 +5,14 @@
 
 mod bare;
 mod blocks;
+mod chance;
 mod cold;
 mod counting;
 mod cycle;
+mod databases;
 mod first_byte;
+#[cfg(target_os = "linux")]
+mod instances;
 mod paused;
 mod report;
 mod workload;
@@ -29,11 +33,21 @@ fn main() -> Result<()> {
         ["child-paused", db, runs] => paused::child(Path::new(db), runs.parse()?),
         ["child-serve", folder, model] => blocks::child(Path::new(folder), model),
         ["profile", seconds] => cycle::profile(Duration::from_secs(seconds.parse()?)),
+        ["postgres"] => databases::postgres(&databases::Rounds { rounds: 3, decisions: 60_000 }),
+        ["postgres", rounds, decisions] => databases::postgres(&databases::Rounds::read(rounds, decisions)?),
+        ["redis"] => databases::redis(&databases::Rounds { rounds: 3, decisions: 60_000 }),
+        ["redis", rounds, decisions] => databases::redis(&databases::Rounds::read(rounds, decisions)?),
+        ["million"] => databases::million(1_000_000),
+        ["million", runs] => databases::million(runs.parse()?),
         ["soak", readers, seconds, seed] => blocks::soak(&blocks::SoakOptions {
             readers: readers.parse()?,
             duration: Duration::from_secs(seconds.parse()?),
             seed: seed.parse()?,
         }),
+        #[cfg(target_os = "linux")]
+        ["child-instance", words @ ..] => instances::child(words),
+        #[cfg(target_os = "linux")]
+        ["instances", words @ ..] => instances::run(words),
         options => bench(&Options::read(options)?),
     }
 }

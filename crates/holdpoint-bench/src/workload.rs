@@ -25,14 +25,23 @@ pub(crate) fn arguments() -> serde_json::Value {
 }
 
 pub(crate) fn agent() -> Result<Agent> {
-    let tool = Tool::builder("send_payment")
+    named("payer", "send_payment")
+}
+
+/// Another agent with a tool of its own, which does the same.
+pub(crate) fn other_agent() -> Result<Agent> {
+    named("auditor", "close_books")
+}
+
+fn named(agent: &str, tool: &str) -> Result<Agent> {
+    let tool = Tool::builder(tool)
         .description("Send a payment to a supplier's bank account.")
         .needs_approval(true)
         .schema(json!({"type": "object"}))
         .runner(Pay)
         .build()?;
     let instructions = "You are a payments assistant. Ask for approval before you move money.";
-    Ok(Agent::builder("payer").instructions(instructions).tool(tool).build()?)
+    Ok(Agent::builder(agent).instructions(instructions).tool(tool).build()?)
 }
 
 struct Pay;
@@ -60,7 +69,7 @@ impl Model for Instant {
             1 => {
                 let call = ProposedCall {
                     id: "call_1".to_owned(),
-                    tool: "send_payment".to_owned(),
+                    tool: request.tools.first().map(|tool| tool.name.to_string()).unwrap_or_default(),
                     arguments: self.arguments.clone(),
                 };
                 (None, vec![call])

@@ -2,6 +2,7 @@
 //! key in the server's file; what is here is only what belongs to single commands.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
@@ -41,6 +42,8 @@ pub enum Task {
     Check(CheckArgs),
     /// Check store, models, clock and limits of this machine
     Doctor(DoctorArgs),
+    /// Say whether a running server can do its work: 0 if it can
+    Ready(ReadyArgs),
     /// Run an agent here in the terminal, and answer it here
     Run(RunArgs),
     /// What waits for a person on a running server; answer it here
@@ -51,7 +54,7 @@ pub enum Task {
     Deny(DenyArgs),
     /// Answer a question on a running server
     Answer(AnswerArgs),
-    /// List the sessions of a running server
+    /// List the sessions of a running server, or remove old ones from the store
     Sessions(SessionsArgs),
     /// Look at the record of decisions of a running server
     Audit(AuditArgs),
@@ -134,6 +137,14 @@ pub struct ServerArgs {
     pub api_key: Option<String>,
 }
 
+/// `holdpoint ready`
+#[derive(Debug, Args)]
+pub struct ReadyArgs {
+    /// The server
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
 /// `holdpoint inbox`
 #[derive(Debug, Args)]
 pub struct InboxArgs {
@@ -193,6 +204,9 @@ pub struct AnswerArgs {
 /// `holdpoint sessions`
 #[derive(Debug, Args)]
 pub struct SessionsArgs {
+    /// What to do; they are listed otherwise
+    #[command(subcommand)]
+    pub task: Option<SessionsTask>,
     /// How many, newest first
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub limit: u32,
@@ -202,6 +216,40 @@ pub struct SessionsArgs {
     /// The server
     #[command(flatten)]
     pub server: ServerArgs,
+}
+
+/// What to do with sessions.
+#[derive(Debug, Subcommand)]
+pub enum SessionsTask {
+    /// Remove old sessions from the store that is configured, whole: those without an unfinished run. The record of
+    /// decisions stays
+    Prune(PruneArgs),
+}
+
+/// `holdpoint sessions prune`
+#[derive(Debug, Args)]
+pub struct PruneArgs {
+    /// Those in which nothing has happened for so long: a number with d (days) or h (hours)
+    #[arg(long, value_name = "AGE", value_parser = age)]
+    pub older_than: Duration,
+    /// Only say how many there are
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// How long ago: `90d`, `36h`.
+fn age(text: &str) -> Result<Duration, String> {
+    let wrong = || "write a number with d (days) or h (hours), such as 90d".to_owned();
+    let (number, hours) = match (text.strip_suffix('d'), text.strip_suffix('h')) {
+        (Some(days), _) => (days, 24),
+        (None, Some(hours)) => (hours, 1),
+        (None, None) => return Err(wrong()),
+    };
+    let number: u32 = number.parse().map_err(|_| wrong())?;
+    match number {
+        0 => Err("everything is older than that: write at least 1h".to_owned()),
+        number => Ok(Duration::from_secs(u64::from(number) * hours * 3600)),
+    }
 }
 
 /// `holdpoint audit`

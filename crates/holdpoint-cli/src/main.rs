@@ -11,7 +11,9 @@ mod args;
 mod asked;
 mod commands;
 mod exit;
+mod notifications;
 mod prompt;
+mod store;
 mod world;
 
 use std::process::ExitCode;

@@ -4,24 +4,20 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, bail};
 use console::Term;
-use holdpoint_config::{
-    Diagnostic, ProcessEnvironment, ServerConfig, StoreAddress, StoreKind, Style, load_server, render_all,
-};
+use holdpoint_config::{Diagnostic, ProcessEnvironment, ServerConfig, StoreKind, Style, load_server, render_all};
 use holdpoint_core::ids::RunId;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
-use holdpoint_runtime::memory::MemoryStore;
-use holdpoint_runtime::ports::clock::SystemClock;
-use holdpoint_runtime::ports::store::Store;
 use holdpoint_runtime::ports::tool::Deadline;
 use holdpoint_runtime::settings::Settings as RuntimeSettings;
 use holdpoint_runtime::worker::AgentSource as _;
 use holdpoint_runtime::{DriveOptions, RunError, Runtime};
 use holdpoint_server::agents::{AgentFolder, BadAgents, Catalogue, CatalogueOptions};
 use holdpoint_server::metrics::Metrics;
-use holdpoint_stores::sqlite::SqliteStore;
 
 use crate::args::Settings;
+use crate::notifications;
+use crate::store;
 
 /// Which agents are meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,21 +45,22 @@ impl World {
     ///
     /// # Errors
     /// The settings are wrong, the store cannot be opened, or the agents cannot be served.
-    pub fn open(settings: &Settings, which: Which) -> Result<Self> {
-        Self::of(config(settings)?, which)
+    pub async fn open(settings: &Settings, which: Which) -> Result<Self> {
+        Self::of(config(settings)?, which).await
     }
 
     /// Opens the store and reads the agents that these settings name.
     ///
     /// # Errors
     /// As [`World::open`].
-    pub fn of(config: ServerConfig, which: Which) -> Result<Self> {
+    pub async fn of(config: ServerConfig, which: Which) -> Result<Self> {
         let agents = agents(&config, which)?;
-        let store = store(&config.store)?;
+        let store = store::open(&config.store).await?;
         let behaviour = RuntimeSettings {
             pause_deadline: config.pause_deadline,
             question_deadline: config.question_deadline.map_or(Deadline::Never, Deadline::After),
             turns_max: Some(config.turns_max),
+            notify: notifications::rules(&config)?,
             ..RuntimeSettings::default()
         };
         let metrics = Metrics::default();
@@ -104,11 +101,7 @@ pub fn style(term: &Term) -> Style {
 }
 
 fn agents(config: &ServerConfig, which: Which) -> Result<Catalogue> {
-    let options = CatalogueOptions {
-        mcp_servers: config.mcp_servers.keys().cloned().collect(),
-        is_strict: config.strict,
-        ..CatalogueOptions::default()
-    };
+    let options = CatalogueOptions { is_strict: config.strict, ..catalogue_options(config) };
     let folder = folder(config);
     let is_default = config.agents == std::path::Path::new("./agents");
     let opened = match which {
@@ -129,33 +122,20 @@ fn agents(config: &ServerConfig, which: Which) -> Result<Catalogue> {
     }
 }
 
+/// What agents are built with. Whether a bad file stops the start is for whoever starts something.
+pub fn catalogue_options(config: &ServerConfig) -> CatalogueOptions {
+    CatalogueOptions {
+        mcp_servers: config.mcp_servers.keys().cloned().collect(),
+        has_redis: config.store.kind() == StoreKind::Redis,
+        ..CatalogueOptions::default()
+    }
+}
+
 /// The agents folder that is configured.
 pub fn folder(config: &ServerConfig) -> AgentFolder {
     let folder = AgentFolder::new(&config.agents);
     match &config.policies {
         Some(policies) => folder.policies(policies),
         None => folder,
-    }
-}
-
-/// Opens a store.
-///
-/// # Errors
-/// It cannot be opened, or is of a kind that this program has not.
-pub fn store(address: &StoreAddress) -> Result<Arc<dyn Store>> {
-    match address.kind() {
-        StoreKind::Memory => Ok(Arc::new(MemoryStore::new(SystemClock::shared()))),
-        StoreKind::Sqlite => {
-            let path = address.sqlite_path().unwrap_or_default();
-            let store = SqliteStore::open(path, SystemClock::shared());
-            let store = store.with_context(|| format!("the store {address} cannot be opened"))?;
-            Ok(Arc::new(store))
-        }
-        // Never a fall-back to another store: whoever named it counts on it.
-        kind @ (StoreKind::Postgres | StoreKind::Redis) => bail!(
-            "the store {address} cannot be used: the {} store is not in this build. Set `store` (--store, HOLDPOINT_STORE) \
-             to sqlite://FILE",
-            kind.name()
-        ),
     }
 }

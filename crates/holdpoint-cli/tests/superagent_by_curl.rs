@@ -3,11 +3,13 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use holdpoint_testkit::model_server::{Answer, Asked, ModelServer};
+use holdpoint_testkit::servers::OwnServer;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -37,33 +39,47 @@ fn commands() -> [String; 4] {
 struct World {
     folder: TempDir,
     model: ModelServer,
+    redis: Option<OwnServer>,
 }
 
 impl World {
+    /// The printed agent as it stands, over a Redis of its own.
+    fn with_redis() -> Self {
+        let redis = OwnServer::redis().unwrap_or_else(|why| panic!("{why}"));
+        Self { redis: Some(redis), ..Self::with_agent(&printed("approval-agent.yaml")) }
+    }
+
     fn with_agent(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("agents")).unwrap();
         std::fs::write(folder.path().join("agents/approval-agent.yaml"), text).unwrap();
         let model = ModelServer::start();
         model.script(reply);
-        Self { folder, model }
+        Self { folder, model, redis: None }
     }
 
     fn holdpoint(&self, listen: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_holdpoint"));
         command.current_dir(self.folder.path()).args(["serve", "--listen", listen]).env_clear();
         command.env("OPENAI_API_KEY", "sk-test").env("OPENAI_BASE_URL", self.model.base_url());
+        if let Some(redis) = &self.redis {
+            command.args(["--store", redis.address()]);
+        }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
 
-    /// Serves where the printed commands look, or elsewhere if that address is taken.
+    /// Serves where the printed commands look, or elsewhere if that address is taken. Tests take turns there.
     fn serve(&self) -> Server {
-        Server::start(self.holdpoint("127.0.0.1:8888")).unwrap_or_else(|complaint| {
+        let turn = File::create(std::env::temp_dir().join("holdpoint-tests-8888")).unwrap();
+        turn.lock().unwrap();
+        let mut server = Server::start(self.holdpoint("127.0.0.1:8888")).unwrap_or_else(|complaint| {
             assert!(complaint.contains("another process listens there"), "{complaint}");
             println!("SKIPPED: the address as printed. Port 8888 is taken, so the commands are given another one.");
             Server::start(self.holdpoint("127.0.0.1:0")).unwrap()
-        })
+        });
+        server._turn = Some(turn);
+        server
     }
 }
 
@@ -83,6 +99,8 @@ struct Server {
     child: Child,
     address: String,
     _out: BufReader<std::process::ChildStdout>,
+    /// Held for as long as the printed address is in use.
+    _turn: Option<File>,
 }
 
 impl Server {
@@ -93,7 +111,7 @@ impl Server {
         let mut first = String::new();
         out.read_line(&mut first).unwrap();
         match first.trim().split_once("http://127.0.0.1:") {
-            Some((_, port)) => Ok(Self { address: format!("localhost:{port}"), child, _out: out }),
+            Some((_, port)) => Ok(Self { address: format!("localhost:{port}"), child, _out: out, _turn: None }),
             None => {
                 let mut complaint = String::new();
                 child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
@@ -136,7 +154,24 @@ fn interruption(frame: &str) -> Value {
 #[test]
 fn the_printed_commands_do_what_the_page_says() {
     let agent = printed("approval-agent.yaml").replace("checkpoint_backend: redis", "checkpoint_backend: memory");
-    let world = World::with_agent(&agent);
+    play(&World::with_agent(&agent));
+}
+
+#[test]
+fn the_printed_agent_plays_to_the_letter_on_redis_as_it_asks() {
+    let world = World::with_redis();
+    let agent = std::fs::read_to_string(world.folder.path().join("agents/approval-agent.yaml")).unwrap();
+    assert!(agent.contains("checkpoint_backend: redis"), "as printed");
+    play(&world);
+    // What was asked and answered is in Redis, and nowhere else.
+    assert!(!world.folder.path().join("holdpoint.db").exists());
+    let server = Server::start(world.holdpoint("127.0.0.1:0")).unwrap();
+    let late: Value = serde_json::from_str(&server.play(&commands()[3])).unwrap();
+    assert_eq!(late["reason"], "already_resumed", "after a restart too: {late}");
+}
+
+/// Plays the printed commands, in the order of the page.
+fn play(world: &World) {
     let server = world.serve();
     let [start, state, confirm, decline] = commands();
 
@@ -195,7 +230,9 @@ fn the_printed_commands_do_what_the_page_says() {
 fn the_printed_agent_is_refused_as_it_stands_since_it_asks_for_redis() {
     let world = World::with_agent(&printed("approval-agent.yaml"));
     let complaint = Server::start(world.holdpoint("127.0.0.1:0")).map(|_| ()).unwrap_err();
-    for part in ["`checkpoint_backend: redis` is asked for", "approval-agent.yaml:15:25", "hint: leave"] {
+    for part in
+        ["`checkpoint_backend: redis` is asked for", "approval-agent.yaml:15:25", "hint: leave", "--store redis://"]
+    {
         assert!(complaint.contains(part), "{part} is not in {complaint}");
     }
     let db: PathBuf = world.folder.path().join("holdpoint.db");

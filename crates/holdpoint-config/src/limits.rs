@@ -57,3 +57,7 @@ pub const GLOB_CHARACTERS_MAX: usize = 200;
 pub const API_KEYS_MAX: usize = 1_000;
 /// MCP servers in the server's file.
 pub const MCP_SERVERS_MAX: usize = 100;
+/// Places where people are told of pauses, in the server's file.
+pub const NOTIFICATIONS_MAX: usize = 100;
+/// People who may answer in one such place.
+pub const PEOPLE_MAX: usize = 1_000;

@@ -1,7 +1,9 @@
 //! A pause: a question to a person, kept as data. Nothing waits in memory while somebody thinks.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
+use icu_normalizer::ComposingNormalizerBorrowed;
 use serde::{Deserialize, Serialize};
 
 use crate::decision::{Decision, Manner};
@@ -319,6 +321,32 @@ pub fn questions(arguments: &CanonicalJson) -> Result<Vec<Question>, String> {
         }
     }
     Ok(body.questions)
+}
+
+/// The questions in a call's arguments, where they can be put to a person: told apart also by who sends their texts back in
+/// another Unicode form, or without the space around them.
+///
+/// # Errors
+/// As [`questions`]; or two questions, or two labels of one question, differ by no more than that.
+pub fn askable(arguments: &CanonicalJson) -> Result<Vec<Question>, String> {
+    let questions = questions(arguments)?;
+    if let Some(number) = alike(questions.iter().map(|question| question.question.as_str())) {
+        return Err(format!("question {number} reads like one before it: give each a text of its own"));
+    }
+    for (question, number) in questions.iter().zip(1..) {
+        if let Some(label) = alike(question.options.iter().map(|option| option.label.as_str())) {
+            return Err(format!("option {label} of question {number} reads like one before it"));
+        }
+    }
+    Ok(questions)
+}
+
+/// The number of the first text that reads like one before it.
+fn alike<'a>(texts: impl Iterator<Item = &'a str>) -> Option<usize> {
+    let normalizer = ComposingNormalizerBorrowed::new_nfc();
+    let mut seen = BTreeSet::new();
+    let mut numbered = texts.zip(1..);
+    numbered.find(|(text, _)| !seen.insert(normalizer.normalize(text.trim()))).map(|(_, number)| number)
 }
 
 #[cfg(test)]

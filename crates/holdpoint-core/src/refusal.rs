@@ -96,6 +96,14 @@ pub enum Refusal {
         /// What is wrong, and where.
         problem: String,
     },
+    /// The edited arguments hold a number that would not run as it was sent.
+    #[error("the edited arguments of pause {pause} hold a number that programs cannot keep exactly: {number}")]
+    NumberOutOfRange {
+        /// The pause.
+        pause: PauseId,
+        /// The number, or its beginning.
+        number: String,
+    },
     /// The answers do not fit the questions.
     #[error("the answers to pause {pause} are not accepted: {problem}")]
     InvalidAnswers {
@@ -224,6 +232,7 @@ impl Refusal {
             Self::DecisionNotAllowed { .. } | Self::EditOfSeveral { .. } => "decision_not_allowed",
             Self::NotAnApprover { .. } => "not_an_approver",
             Self::InvalidArguments { .. } => "invalid_arguments",
+            Self::NumberOutOfRange { .. } => "number_out_of_range",
             Self::InvalidAnswers { .. } => "invalid_answers",
             Self::InvalidRule(_) => "invalid_rule",
             Self::OverLimit { .. } => "over_limit",
@@ -255,6 +264,7 @@ impl Refusal {
             | Self::NotAnApprover { pause, .. }
             | Self::EditOfSeveral { pause, .. }
             | Self::InvalidArguments { pause, .. }
+            | Self::NumberOutOfRange { pause, .. }
             | Self::InvalidAnswers { pause, .. } => Some(*pause),
             _ => None,
         }
@@ -275,6 +285,7 @@ impl Refusal {
         "not_a_state",
         "not_an_approver",
         "not_found",
+        "number_out_of_range",
         "out_of_turn",
         "over_limit",
         "run_active",

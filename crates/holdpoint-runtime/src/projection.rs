@@ -1,4 +1,5 @@
-//! What stores index of an append: the pauses that opened or changed, the rules that outlive the run.
+//! What stores index of an append: the pauses that opened or changed, the rules that outlive the run, and who is to be
+//! told.
 
 use holdpoint_core::audit::AuditNote;
 use holdpoint_core::event::RunEvent;
@@ -10,6 +11,7 @@ use holdpoint_core::step::Step;
 use holdpoint_core::time::Timestamp;
 use holdpoint_core::tool::Allowance;
 
+use crate::ports::notifier::{NoticeKey, NoticeKind, NotifyRule};
 use crate::ports::store::{PauseRow, PauseStatus, RuleChange, RunStatus};
 
 /// The rows that go with events; `run` is the run right after them.
@@ -18,21 +20,27 @@ pub(crate) struct Projection {
     pub(crate) pauses: Vec<PauseRow>,
     pub(crate) rules: Vec<RuleChange>,
     pub(crate) audit: Vec<AuditNote>,
+    pub(crate) notices: Vec<NoticeKey>,
 }
 
 impl Projection {
-    /// Adds the rows for events that were just taken as fact.
-    pub(crate) fn add(&mut self, run: &Run, events: &[RunEvent], at: Timestamp) {
+    /// Adds the rows for events that were just taken as fact. By `notify` people are told of pauses.
+    pub(crate) fn add(&mut self, run: &Run, events: &[RunEvent], at: Timestamp, notify: &[NotifyRule]) {
         for event in events {
             self.audit.extend(AuditNote::of(run, event, at));
             match event {
-                RunEvent::PauseOpened(opened) => self.pauses.extend(opened_row(run, opened.number)),
+                RunEvent::PauseOpened(opened) => {
+                    if let Some(row) = opened_row(run, opened.number) {
+                        self.tell(&row, NoticeKind::Opened, notify);
+                        self.pauses.push(row);
+                    }
+                }
                 RunEvent::PauseDecided(decided) => {
-                    self.set(run, decided.number, PauseStatus::Decided);
+                    self.set(run, decided.number, PauseStatus::Decided, notify);
                     self.used(run, decided.rule);
                 }
-                RunEvent::PauseExpired(expired) => self.set(run, expired.number, PauseStatus::Expired),
-                RunEvent::PauseWithdrawn(withdrawn) => self.set(run, withdrawn.number, PauseStatus::Withdrawn),
+                RunEvent::PauseExpired(expired) => self.set(run, expired.number, PauseStatus::Expired, notify),
+                RunEvent::PauseWithdrawn(withdrawn) => self.set(run, withdrawn.number, PauseStatus::Withdrawn, notify),
                 RunEvent::CallAllowed(allowed) => {
                     if let Allowance::Rule(rule) = allowed.by {
                         self.used(run, Some(rule));
@@ -48,12 +56,30 @@ impl Projection {
         }
     }
 
-    /// Changes a row: one of this very append, or one that is already stored.
-    fn set(&mut self, run: &Run, number: u32, status: PauseStatus) {
+    /// Settles a row: one of this very append, of which nobody hears then, or one that is already stored.
+    fn set(&mut self, run: &Run, number: u32, status: PauseStatus, notify: &[NotifyRule]) {
         let id = PauseId { run: run.id(), number };
         match self.pauses.iter_mut().find(|row| row.id == id) {
-            Some(row) => row.status = status,
-            None => self.pauses.extend(opened_row(run, number).map(|row| PauseRow { status, ..row })),
+            Some(row) => {
+                row.status = status;
+                self.notices.retain(|notice| notice.pause != id || notice.kind != NoticeKind::Opened);
+            }
+            None => {
+                let Some(row) = opened_row(run, number) else { return };
+                self.tell(&row, NoticeKind::Settled, notify);
+                self.pauses.push(PauseRow { status, ..row });
+            }
+        }
+    }
+
+    /// Notes who is to be told of a pause.
+    fn tell(&mut self, row: &PauseRow, kind: NoticeKind, notify: &[NotifyRule]) {
+        for rule in notify.iter().filter(|rule| rule.admits(&row.agent, row.kind)) {
+            let key = NoticeKey { pause: row.id, kind, destination: rule.destination.clone() };
+            // Several rules may name one destination.
+            if !self.notices.contains(&key) {
+                self.notices.push(key);
+            }
         }
     }
 

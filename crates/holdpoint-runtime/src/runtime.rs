@@ -1,7 +1,8 @@
 //! What all use cases share: the store, the clock, the settings, and those who listen.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::{RunId, SessionId};
@@ -14,7 +15,7 @@ use holdpoint_core::time::Timestamp;
 
 use crate::agent::AgentGraph;
 use crate::fault::RunError;
-use crate::hub::Hub;
+use crate::hub::{Hub, Link};
 use crate::ports::clock::{Clock, SystemClock};
 use crate::ports::ids::{Ids, TimeOrderedIds};
 use crate::ports::model::Model;
@@ -34,9 +35,12 @@ struct Parts {
     ids: Arc<dyn Ids>,
     settings: Settings,
     hub: Arc<Hub>,
+    link: OnceLock<Option<Link>>,
     known_definitions: Mutex<HashSet<Digest>>,
     recent: Recent,
     observer: Option<Arc<dyn Observer>>,
+    /// How many drives there were.
+    drives: AtomicU64,
 }
 
 /// Builds a [`Runtime`].
@@ -84,12 +88,39 @@ impl Runtime {
         &self.0.hub
     }
 
+    /// The connection with other instances over the same store, where it has a bus. It begins when it is first needed.
+    pub(crate) fn link(&self) -> Option<&Link> {
+        if let Some(link) = self.0.link.get() {
+            return link.as_ref();
+        }
+        // Outside of a runtime for tasks nobody could listen; it is tried again when somebody does.
+        tokio::runtime::Handle::try_current().ok()?;
+        self.0.link.get_or_init(|| Link::start(&self.0.hub, &self.0.store, self.0.settings.watch_poll)).as_ref()
+    }
+
+    /// How many other instances are at work over the same store, as far as they are heard; 0 where they cannot be.
+    pub fn instances_elsewhere(&self) -> usize {
+        self.link().map_or(0, Link::peers)
+    }
+
+    /// How many sessions are watched at other instances, as far as they are heard. Only their words are told there.
+    #[doc(hidden)]
+    pub fn sessions_watched_elsewhere(&self) -> usize {
+        self.link().map_or(0, Link::watched_elsewhere)
+    }
+
     pub(crate) fn observer(&self) -> Option<&Arc<dyn Observer>> {
         self.0.observer.as_ref()
     }
 
     pub(crate) fn recent(&self) -> &Recent {
         &self.0.recent
+    }
+
+    /// A name for whoever is about to move a run: this process, and a number that no other drive of it has.
+    pub(crate) fn new_owner(&self) -> String {
+        let number = self.0.drives.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("{}#{number}", self.settings().owner)
     }
 
     pub(crate) fn new_run_id(&self) -> RunId {
@@ -227,9 +258,11 @@ impl RuntimeBuilder {
             ids: self.ids,
             settings: self.settings,
             hub: Arc::default(),
+            link: OnceLock::new(),
             known_definitions: Mutex::default(),
             recent: Recent::default(),
             observer: self.observer,
+            drives: AtomicU64::new(0),
         }))
     }
 }

@@ -8,6 +8,7 @@ use futures_util::future::BoxFuture;
 use holdpoint_core::ids::{AgentId, RunId, ToolName};
 use holdpoint_core::tool::ToolKind;
 
+use crate::ports::notifier::NotifyRule;
 use crate::ports::tool::Deadline;
 
 /// How the runtime behaves.
@@ -35,7 +36,15 @@ pub struct Settings {
     pub drift: DriftPolicy,
     /// Words for denials that came without any.
     pub denial_formatter: Option<DenialFormatter>,
-    /// Who this process is, as leases name it.
+    /// Who is told of which pauses; nobody where it is empty. What is to be told is stored with the pause, and sent by a
+    /// [`Dispatcher`](crate::notices::Dispatcher).
+    pub notify: Vec<NotifyRule>,
+    /// How long a write whose answer was lost is asked after, before its caller is told that nobody knows.
+    pub doubt_patience: Duration,
+    /// How often the store is looked at for what other instances wrote and did not tell: in sessions that are watched or in
+    /// motion here. Only where the store has a bus between instances.
+    pub watch_poll: Duration,
+    /// Who this process is, as leases name it. No two processes that share a store may have the same name.
     pub owner: String,
 }
 
@@ -53,7 +62,10 @@ impl Default for Settings {
             guardrails_before_pause: false,
             drift: DriftPolicy::Pinned,
             denial_formatter: None,
-            owner: format!("pid-{}-{:08x}", std::process::id(), rand_tail()),
+            notify: Vec::new(),
+            doubt_patience: Duration::from_secs(3),
+            watch_poll: Duration::from_secs(1),
+            owner: format!("pid-{}-{}", std::process::id(), rand_tail()),
         }
     }
 }
@@ -69,10 +81,10 @@ impl Settings {
     }
 }
 
-/// Tells two processes with one process id apart (containers), and two runtimes of one process.
-fn rand_tail() -> u32 {
-    let random = uuid::Uuid::now_v7().as_u128();
-    u32::try_from(random & u128::from(u32::MAX)).unwrap_or_default()
+/// Tells two processes with one process id apart, as those of containers have, and two runtimes of one process: by
+/// sixty-two random bits.
+fn rand_tail() -> String {
+    format!("{:016x}", uuid::Uuid::now_v7().as_u64_pair().1)
 }
 
 /// What happens when an agent's definition changed while its run was paused.

@@ -4,6 +4,7 @@ use std::panic::AssertUnwindSafe;
 
 use holdpoint_core::record::Entry;
 use holdpoint_core::run::Run;
+use holdpoint_core::step::Step;
 
 use crate::hub::Live;
 use crate::log;
@@ -11,9 +12,25 @@ use crate::ports::observer::{Committed, Observer, PauseChange};
 use crate::runtime::Runtime;
 
 impl Runtime {
-    /// Tells what was committed; `run` is the run right after it.
+    /// Tells what was committed by whoever moves the run, or nobody does yet; `run` is the run right after it.
     pub(crate) fn tell_committed(&self, run: &Run, entry: Entry) {
+        self.tell_here_and_elsewhere(run, entry, false);
+    }
+
+    /// Tells what was committed by somebody who does not move the run, and wakes whoever does. Where nobody did, another
+    /// instance may go on with it.
+    pub(crate) fn tell_changed(&self, run: &Run, entry: Entry, is_free: bool) {
+        let needs_somebody = is_free && matches!(run.next_step(), Step::Work(_));
+        self.tell_here_and_elsewhere(run, entry, needs_somebody);
+        self.hub().nudge(run.id());
+    }
+
+    fn tell_here_and_elsewhere(&self, run: &Run, entry: Entry, needs_somebody: bool) {
         let Some(session) = run.session() else { return };
+        if let Some(link) = self.link() {
+            self.hub().is_in(run.id(), session);
+            link.committed(session, run.id(), &entry, needs_somebody);
+        }
         let (id, at) = (run.id(), entry.at);
         if log::is_read() || self.hub().has_pause_listeners() || self.observes() {
             for event in entry.events.iter() {

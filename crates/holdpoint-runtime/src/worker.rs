@@ -1,4 +1,5 @@
-//! Does what nobody else does: expires pauses whose time is up, and goes on with runs whose process is gone.
+//! Does what nobody else does: expires pauses whose time is up, and goes on with runs whose process is gone. It looks now
+//! and then, and at once when another instance tells of a run that needs somebody.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -183,6 +184,8 @@ impl Worker {
     pub fn spawn(self) -> WorkerHandle {
         let stop = CancellationToken::new();
         let (worker, token) = (Arc::new(self), stop.clone());
+        // Heard from other instances as soon as there is somebody who goes on.
+        let _ = worker.runtime.link();
         let task = tokio::spawn(async move {
             let mut sweeps = JoinSet::new();
             while !token.is_cancelled() {
@@ -193,11 +196,13 @@ impl Worker {
                 tokio::select! {
                     () = token.cancelled() => {}
                     Some(swept) = sweeps.join_next() => has_found = swept.unwrap_or(false),
+                    () = worker.runtime.hub().work_elsewhere() => continue,
                     () = worker.runtime.clock().sleep(worker.poll) => continue,
                 }
                 if !has_found {
                     tokio::select! {
                         () = token.cancelled() => {}
+                        () = worker.runtime.hub().work_elsewhere() => {}
                         () = worker.runtime.clock().sleep(worker.poll) => {}
                     }
                 }

@@ -11,6 +11,7 @@ use crate::agents::Catalogue;
 use crate::health::LastAnswer;
 use crate::limits::{Limits, RateLimiter, StreamSlots};
 use crate::metrics::Metrics;
+use crate::notifiers::slack::Slack;
 use crate::protocols::blocks;
 use crate::protocols::mastra::Prefix;
 use crate::requests::{Callbacks, Desk};
@@ -32,6 +33,7 @@ struct Parts {
     last_answer: LastAnswer,
     unreadable: Unreadable,
     mastra_prefix: Prefix,
+    slack: Vec<Arc<Slack>>,
     blocks: blocks::Shared,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -46,6 +48,7 @@ pub struct AppBuilder {
     metrics: Metrics,
     callbacks: Option<Callbacks>,
     mastra_prefix: Prefix,
+    slack: Vec<Arc<Slack>>,
 }
 
 impl App {
@@ -59,6 +62,7 @@ impl App {
             metrics: Metrics::default(),
             callbacks: None,
             mastra_prefix: Prefix::default(),
+            slack: Vec::new(),
         }
     }
 
@@ -117,6 +121,16 @@ impl App {
         &self.0.mastra_prefix
     }
 
+    /// Whether buttons of any channel of Slack are answered here.
+    pub(crate) fn has_slack(&self) -> bool {
+        !self.0.slack.is_empty()
+    }
+
+    /// The channel of Slack of this name.
+    pub(crate) fn slack(&self, name: &str) -> Option<Arc<Slack>> {
+        self.0.slack.iter().find(|slack| slack.destination().as_str() == name).cloned()
+    }
+
     /// Where requests for approval are taken in.
     pub(crate) fn desk(&self) -> &Desk {
         &self.0.desk
@@ -155,6 +169,13 @@ impl AppBuilder {
         self
     }
 
+    /// Answers the buttons of these channels of Slack.
+    #[must_use]
+    pub fn slack(mut self, slack: Vec<Arc<Slack>>) -> Self {
+        self.slack = slack;
+        self
+    }
+
     /// Lets requests for approval be called back.
     #[must_use]
     pub(crate) fn callbacks(mut self, callbacks: Option<Callbacks>) -> Self {
@@ -179,6 +200,7 @@ impl AppBuilder {
             last_answer: LastAnswer::default(),
             unreadable: Unreadable::default(),
             mastra_prefix: self.mastra_prefix,
+            slack: self.slack,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         }))

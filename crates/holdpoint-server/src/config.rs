@@ -1,12 +1,17 @@
 //! What an operator decides about the server. The command line and the configuration file end up here.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use holdpoint_runtime::ports::notifier::{Notifier, NotifyRule};
 
 use crate::access::Credentials;
 use crate::limits::Limits;
+use crate::notifiers::slack::Slack;
 use crate::protocols::mastra::Prefix;
 use crate::requests::CallbackSettings;
+use crate::retention::Retention;
 
 /// What an operator decides about the server.
 pub struct ServerConfig {
@@ -24,8 +29,15 @@ pub struct ServerConfig {
     pub limits: Limits,
     /// How requests for approval are called back; `None` where they are not.
     pub callbacks: Option<CallbackSettings>,
+    /// Who is told of which pauses, and how. The runtime's settings must name the same rules: it writes down what is to be
+    /// told, and the server sends it.
+    pub notifiers: Vec<(NotifyRule, Arc<dyn Notifier>)>,
+    /// Channels of Slack whose buttons are answered here. What is posted there goes out through the notifiers.
+    pub slack: Vec<Arc<Slack>>,
     /// Under which path the routes of Mastra's protocol stand.
     pub mastra_prefix: Prefix,
+    /// How long sessions are kept; `None` for ever.
+    pub retention: Option<Retention>,
     /// How long a stop waits for runs to come to a stop point.
     pub stop_grace: Duration,
 }
@@ -41,7 +53,10 @@ impl ServerConfig {
             requester_may_approve: true,
             limits: Limits::default(),
             callbacks: None,
+            notifiers: Vec::new(),
+            slack: Vec::new(),
             mastra_prefix: Prefix::default(),
+            retention: None,
             stop_grace: Duration::from_secs(20),
         }
     }

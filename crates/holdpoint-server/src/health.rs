@@ -42,6 +42,8 @@ pub(crate) struct Alive {
 pub(crate) struct Ready {
     /// Always `ready`.
     status: &'static str,
+    /// Which of several servers over one store this one is: the name by which it holds runs.
+    instance: String,
     /// The store that was reached.
     store: StoreState,
 }
@@ -89,6 +91,7 @@ pub(crate) async fn ready(State(app): State<App>) -> Result<Json<Ready>, Problem
     let durability = app.runtime().store().durability();
     Ok(Json(Ready {
         status: "ready",
+        instance: app.runtime().settings().owner.clone(),
         store: StoreState {
             name: durability.store,
             survives_crash: durability.survives_crash,

@@ -9,6 +9,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::access::{authenticate, guard_door};
 use crate::app::App;
+use crate::notifiers::slack;
 use crate::problem::{Code, Problem};
 use crate::protocols::{blocks, mastra, native, superagent};
 use crate::{health, metrics, pages};
@@ -20,10 +21,11 @@ pub fn router(app: App) -> Router {
     let inside = native
         .nest("/api/v1", chat.clone())
         .nest("/api/v2", chat.merge(superagent::agents()))
-        .merge(blocks::router())
         .merge(mastra::router(app.mastra_prefix()))
         .merge(metrics::router())
         .route_layer(from_fn_with_state(app.clone(), authenticate));
+    // Slack shows no credential and comes through no door of ours: its requests are signed, and checked where they are taken.
+    let signed = slack::router(&app).layer(map_response(name_method_problem));
     inside
         .merge(blocks::socket())
         .merge(health::router())
@@ -32,6 +34,7 @@ pub fn router(app: App) -> Router {
         .layer(from_fn_with_state(app.clone(), within_time))
         .layer(map_response(name_method_problem))
         .layer(from_fn_with_state(app.clone(), guard_door))
+        .merge(signed)
         .layer(CatchPanicLayer::custom(panicked))
         .layer(from_fn_with_state(app.clone(), speak))
         .layer(from_fn_with_state(app.clone(), metrics::observe))

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use axum::Router;
 use holdpoint_runtime::Runtime;
+use holdpoint_runtime::notices::{Dispatcher, DispatcherHandle};
+use holdpoint_runtime::ports::notifier::{Destination, Notifier, NotifyRule};
 use holdpoint_runtime::ports::store::{PauseFilter, StoreFault};
 use holdpoint_runtime::worker::{Worker, WorkerHandle};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -24,6 +26,7 @@ use crate::config::ServerConfig;
 use crate::limits::Limits;
 use crate::metrics::Metrics;
 use crate::requests::{BadCallbacks, Callbacks};
+use crate::retention;
 use crate::router::router;
 
 /// Why the server does not start.
@@ -67,6 +70,7 @@ pub struct Running {
     address: SocketAddr,
     app: App,
     worker: WorkerHandle,
+    dispatcher: DispatcherHandle,
     accepting: JoinHandle<()>,
     stop_accepting: CancellationToken,
     stop_grace: Duration,
@@ -109,12 +113,22 @@ pub async fn serve_with(
         .metrics(metrics)
         .callbacks(callbacks)
         .mastra_prefix(config.mastra_prefix)
+        .slack(config.slack)
         .build();
+    let durability = app.runtime().store().durability();
+    tracing::info!(
+        instance = app.runtime().settings().owner, %address, store = durability.store,
+        survives_crash = durability.survives_crash, "serving"
+    );
     let worker = Worker::new(app.runtime().clone(), app.sources()).spawn();
+    let dispatcher = dispatcher(app.runtime(), config.notifiers).spawn();
     tokio::spawn(expire(app.clone()));
+    if let Some(retention) = config.retention {
+        tokio::spawn(retention::sweep(app.clone(), retention));
+    }
     let stop_accepting = CancellationToken::new();
     let accepting = tokio::spawn(accept(listener, router(app.clone()), app.limits().clone(), stop_accepting.clone()));
-    Ok(Running { address, app, worker, accepting, stop_accepting, stop_grace: config.stop_grace })
+    Ok(Running { address, app, worker, dispatcher, accepting, stop_accepting, stop_grace: config.stop_grace })
 }
 
 fn check(config: &ServerConfig) -> Result<(), StartError> {
@@ -124,6 +138,17 @@ fn check(config: &ServerConfig) -> Result<(), StartError> {
         Some(credentials) if credentials.is_empty() => Err(StartError::NoCredentials),
         _ => Ok(()),
     }
+}
+
+/// Sends what people are to be told.
+fn dispatcher(runtime: &Runtime, notifiers: Vec<(NotifyRule, Arc<dyn Notifier>)>) -> Dispatcher {
+    let pairs = notifiers.into_iter().map(|(rule, notifier)| {
+        if !runtime.settings().notify.contains(&rule) {
+            tracing::warn!(destination = %rule.destination, "nothing is written down for a destination");
+        }
+        (rule.destination, notifier)
+    });
+    Dispatcher::new(runtime.clone(), pairs.collect::<Vec<(Destination, Arc<dyn Notifier>)>>())
 }
 
 impl Running {
@@ -144,8 +169,7 @@ impl Running {
         self.app.stopping().cancel();
         self.app.tasks().close();
         let quiet = async {
-            self.worker.stop().await;
-            self.app.tasks().wait().await;
+            tokio::join!(self.worker.stop(), self.dispatcher.stop(), self.app.tasks().wait());
             // A task that panicked has nothing left to wait for.
             let _ = self.accepting.await;
         };

@@ -48,6 +48,7 @@ fn cycle(now: holdpoint_core::time::Timestamp) -> [Append; 4] {
         rules: Vec::new(),
         definitions: Vec::new(),
         audit: Vec::new(),
+        notices: Vec::new(),
         only_owner: false,
     };
     let pause = |status| PauseRow {

@@ -4,7 +4,11 @@
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod admit;
 #[cfg(any(feature = "postgres", feature = "redis"))]
+mod bus;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod clock;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+mod outbox;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
@@ -13,5 +17,7 @@ pub mod redis;
 mod rule_changes;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod together;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod turns;

@@ -7,7 +7,7 @@ use holdpoint_core::ids::SessionId;
 use tokio::sync::{Mutex, MutexGuard};
 
 /// How many sessions can be told apart. Two that fall together only wait for each other.
-const LANES: usize = 256;
+const LANES: usize = 1_024;
 
 pub(crate) struct Turns(Vec<Mutex<()>>);
 

@@ -6,13 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use holdpoint_runtime::Runtime;
+use holdpoint_runtime::notices::Dispatcher;
 use holdpoint_runtime::ports::clock::{Clock, SystemClock};
+use holdpoint_runtime::ports::notifier::{NoticeKey, NoticeKind, Notifier};
 use holdpoint_runtime::ports::store::{
     Append, AppendError, PauseFilter, PauseRow, RunStatus, Store, StoreFault, StoreFaultKind,
 };
 use holdpoint_runtime::worker::Worker;
 use holdpoint_stores::sqlite::{SqliteOptions, SqliteStore};
 use holdpoint_testkit::conformance::{Trial, UnderTest, sample};
+use holdpoint_testkit::outbox;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
@@ -143,6 +146,7 @@ async fn a_file_of_the_first_version_is_brought_up_to_date_and_its_sessions_get_
     desk.open().append(desk.trial.first(&run)).await.unwrap();
     desk.meddle(
         "DROP INDEX session_by_owner; ALTER TABLE session DROP COLUMN began_by; DROP TABLE audit; DROP TABLE audit_head;
+         DROP TABLE notice;
          INSERT INTO session (name) VALUES ('without an entry');
          ALTER TABLE entry RENAME TO later; DROP INDEX entry_of_session;
          CREATE TABLE entry (key INTEGER PRIMARY KEY, run INTEGER NOT NULL, revision INTEGER NOT NULL,
@@ -230,7 +234,7 @@ async fn the_head_of_a_chain_that_was_begun_without_one_is_that_of_its_last_reco
     store.append(Append { audit, ..desk.trial.append(&run, 1, [sample::said("x")]) }).await.unwrap();
     let head = store.audit_head().await.unwrap();
     drop(store);
-    desk.meddle("DROP TABLE audit_head; DELETE FROM migration WHERE number > 3");
+    desk.meddle("DROP TABLE audit_head; DROP TABLE notice; DELETE FROM migration WHERE number > 3");
     assert_eq!(desk.open().audit_head().await.unwrap(), head);
     assert_eq!(head.map(|(n, _)| n), Some(2));
 }
@@ -260,6 +264,24 @@ async fn a_run_that_cannot_be_read_does_not_keep_the_others_from_expiring() {
     assert_eq!((sweep.failed[0].0, sweep.failed[0].1.code()), (runs[0].id, "store_corrupt"));
     let sweep = Worker::new(runtime, Vec::new()).sweep().await.unwrap();
     assert_eq!(sweep.expired, [], "the good run's pause expired once");
+}
+
+#[tokio::test]
+async fn a_run_that_cannot_be_read_does_not_keep_people_from_being_told_of_others() {
+    let desk = Desk::new().await;
+    let runtime = outbox::telling(Arc::new(desk.open()), &["ops"]).build();
+    let bad = outbox::open_pause(&runtime, "s").await;
+    let good = outbox::open_pause(&runtime, "t").await;
+    drop(runtime);
+    desk.meddle("UPDATE entry SET body = x'7b7d' WHERE key = (SELECT min(key) FROM entry)");
+    let runtime = outbox::telling(Arc::new(desk.open()), &["ops"]).build();
+    let (recorder, ops) = (outbox::Recorder::hearing(), outbox::destination("ops"));
+    let notifier: Arc<dyn Notifier> = recorder.clone();
+    let dispatcher = Dispatcher::new(runtime, [(ops.clone(), notifier)]).parallel_max(1);
+    let swept = dispatcher.sweep().await.unwrap();
+    let key = |pause| NoticeKey { pause, kind: NoticeKind::Opened, destination: ops.clone() };
+    assert_eq!((swept.retried, swept.delivered), (vec![key(bad)], vec![key(good)]));
+    assert_eq!(recorder.keys(), [(key(good), 1)]);
 }
 
 #[tokio::test]

@@ -15,9 +15,11 @@ use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::memory::MemoryStore;
 use holdpoint_runtime::ports::clock::Clock;
+use holdpoint_runtime::ports::notifier::{Destination, NoticeKey};
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
-    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, NoticeFilter, NoticeOutcome, NoticeRow, PauseFilter,
+    PauseRow, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault,
+    StoreFaultKind, StoredRule,
 };
 
 /// How a write is cut off. Afterwards every call of the store fails, until [`PowerLoss::restart`].
@@ -38,10 +40,14 @@ impl Cut {
 
 /// A memory store that loses power at a chosen write.
 ///
-/// Writes are appends, claims, renewals and releases, counted from one whether they succeed or are refused.
+/// Writes are appends, changes of leases and of notices, counted from one whether they succeed or are refused.
 pub struct PowerLoss {
     state: Mutex<State>,
+    before_append: Mutex<Option<BeforeAppend>>,
 }
+
+/// What a faulty program does before it writes.
+type BeforeAppend = Arc<dyn Fn(&mut Append, &PowerLoss) + Send + Sync>;
 
 struct State {
     /// What a restart finds.
@@ -68,7 +74,8 @@ impl PowerLoss {
     /// A store with the contents of another, whose own are left alone.
     pub fn over(store: &MemoryStore) -> Self {
         let (flushed, cache) = (Arc::new(store.copy()), Arc::new(store.copy()));
-        Self { state: Mutex::new(State { flushed, cache, writes: 0, plan: None, is_cut: false }) }
+        let state = Mutex::new(State { flushed, cache, writes: 0, plan: None, is_cut: false });
+        Self { state, before_append: Mutex::default() }
     }
 
     /// Plans to cut off the write with this number.
@@ -91,6 +98,16 @@ impl PowerLoss {
         let mut state = self.state();
         state.is_cut = true;
         Self::over(&state.flushed)
+    }
+
+    /// What a restart would find now.
+    pub fn found_after_restart(&self) -> Arc<MemoryStore> {
+        Arc::clone(&self.state().flushed)
+    }
+
+    /// Does something with every append before it is written: for controls, which are faulty on purpose.
+    pub fn before_each_append(&self, meddle: impl Fn(&mut Append, &PowerLoss) + Send + Sync + 'static) {
+        *self.before_append.lock().expect("nothing panics while it holds this") = Some(Arc::new(meddle));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -162,7 +179,11 @@ impl Store for PowerLoss {
         cache.now()
     }
 
-    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+    async fn append(&self, mut append: Append) -> Result<Appended, AppendError> {
+        let meddle = self.before_append.lock().expect("nothing panics while it holds this").clone();
+        if let Some(meddle) = meddle {
+            meddle(&mut append, self);
+        }
         self.write("append", |store| async move { store.append(append).await }).await
     }
 
@@ -241,6 +262,31 @@ impl Store for PowerLoss {
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.cache("load a definition")?.definition(digest).await
+    }
+
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.write("claim notices", |store| async move { store.claim_notices(destinations, limit, hold).await }).await
+    }
+
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault> {
+        self.write("settle a notice", |store| async move { store.settle_notice(key, attempt, outcome).await }).await
+    }
+
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+        self.cache("find a notice")?.notice(key).await
+    }
+
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.cache("list notices")?.list_notices(filter).await
+    }
+
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        self.write("remove old sessions", |store| async move { store.remove_old(before, limit).await }).await
     }
 
     fn durability(&self) -> Durability {

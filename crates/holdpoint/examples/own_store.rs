@@ -19,8 +19,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
+use holdpoint::notifier::{Destination, NoticeKey};
 use holdpoint::store::{
-    Append, Appended, Lease, LoadedRun, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow,
+    Append, Appended, Lease, LoadedRun, NoticeFilter, NoticeOutcome, NoticeRow, RuleFilter, RuleRow, RunFilter, RunRow,
+    RunSummary, SessionFilter, SessionRow,
 };
 use holdpoint::{
     Agent, AppendError, AuditRecord, Digest, Durability, Entry, MemoryStore, PauseFilter, PauseId, PauseRow, Reply,
@@ -121,6 +123,26 @@ impl Store for AuditedStore {
     }
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.inner.definition(digest).await
+    }
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.inner.claim_notices(destinations, limit, hold).await
+    }
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault> {
+        self.inner.settle_notice(key, attempt, outcome).await
+    }
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+        self.inner.notice(key).await
+    }
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.inner.list_notices(filter).await
+    }
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        self.inner.remove_old(before, limit).await
     }
     fn durability(&self) -> Durability {
         // What the store underneath promises is what this one promises.

@@ -74,10 +74,12 @@ pub use holdpoint_runtime::guardrail::{
     CallVerdict, GuardrailPhase, InputGuardrail, OutputGuardrail, TextVerdict, ToolGuardrail,
 };
 pub use holdpoint_runtime::memory::MemoryStore;
+pub use holdpoint_runtime::notices::{Dispatcher, DispatcherHandle};
 pub use holdpoint_runtime::ports::clock::{Clock, SystemClock};
 pub use holdpoint_runtime::ports::model::{
     Delta, DeltaSink, Model, ModelFault, ModelReply, ModelRequest, OfferedTool, ProposedCall,
 };
+pub use holdpoint_runtime::ports::notifier::{self, Notifier, NotifyRule};
 pub use holdpoint_runtime::ports::observer::{Change, Committed, ModelCalled, Observer, PauseChange, ToolRan};
 pub use holdpoint_runtime::ports::store::{
     self, AppendError, Durability, PauseFilter, PauseRow, PauseStatus, Store, StoreFault, StoreFaultKind, StoredRule,
@@ -93,6 +95,10 @@ pub use holdpoint_runtime::use_cases::{
 };
 pub use holdpoint_runtime::worker::{AgentSource, AgentWanted, Sweep, Worker, WorkerHandle};
 pub use holdpoint_runtime::{DriveOptions, Fault, RunError, Runtime};
+#[cfg(feature = "postgres")]
+pub use holdpoint_stores::postgres::{PostgresOptions, PostgresStore};
+#[cfg(feature = "redis")]
+pub use holdpoint_stores::redis::{RedisOptions, RedisStore};
 #[cfg(feature = "sqlite")]
 pub use holdpoint_stores::sqlite::{SqliteOptions, SqliteStore};
 

@@ -137,6 +137,7 @@ fn refusals() -> Vec<Refusal> {
         Refusal::InvalidRule("only an approval or a denial can be made to stand".to_owned()),
         Refusal::NotAState(r#"a document of kind "holdpoint.run" expected"#.to_owned()),
         Refusal::NotAnApprover { pause, by: ActorId::new("bo").unwrap() },
+        Refusal::NumberOutOfRange { pause, number: "18446744073709551616".to_owned() },
         Refusal::PauseNotFound(pause),
         Refusal::RunNotFound(run),
         Refusal::RuleNotFound(rule()),

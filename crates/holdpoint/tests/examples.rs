@@ -1,6 +1,7 @@
 //! Every example runs as a newcomer would run it: as a process, with a person's answers on its standard input.
 #![allow(clippy::unwrap_used)] // Clippy allows it in tests and not in what they call.
 
+use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -33,7 +34,9 @@ fn try_run(example: &str, arguments: &[&Path], answers: &str) -> Output {
 static FOLDER: LazyLock<PathBuf> = LazyLock::new(|| {
     let test = std::env::current_exe().unwrap();
     let folder = test.ancestors().nth(2).expect("a test lies in a folder of the target folder").join("examples");
-    if EXAMPLES.iter().any(|example| is_outdated(&folder.join(example), &test)) {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates lie in one folder");
+    let source = newest(crates);
+    if EXAMPLES.iter().any(|example| is_outdated(&folder.join(example), source)) {
         build(&folder);
     }
     folder
@@ -49,11 +52,31 @@ const EXAMPLES: [&str; 7] = [
     "survive_restart",
 ];
 
-/// `cargo test --test examples` builds this test and not the examples: one that is older than the test may be stale.
-fn is_outdated(example: &Path, test: &Path) -> bool {
-    let changed = |path: &Path| path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH);
-    let program = example.with_extension(std::env::consts::EXE_EXTENSION);
-    changed(&program) < changed(test)
+/// `cargo test --test examples` builds this test and not the examples: one that is older than what it is built from is
+/// stale.
+fn is_outdated(example: &Path, source: SystemTime) -> bool {
+    changed(&example.with_extension(std::env::consts::EXE_EXTENSION)) < source
+}
+
+/// When a source file in a folder last changed; what only tests are built from aside.
+fn newest(folder: &Path) -> SystemTime {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let newest_of = |path: PathBuf| match path.extension() {
+        _ if path.is_dir() => {
+            if path.ends_with("tests") {
+                SystemTime::UNIX_EPOCH
+            } else {
+                newest(&path)
+            }
+        }
+        Some(kind) if kind == "rs" || kind == "sql" || kind == "lua" => changed(&path),
+        _ => SystemTime::UNIX_EPOCH,
+    };
+    entries.map(newest_of).max().unwrap_or(SystemTime::UNIX_EPOCH)
+}
+
+fn changed(path: &Path) -> SystemTime {
+    path.metadata().and_then(|data| data.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 fn build(folder: &Path) {

@@ -53,6 +53,13 @@ for (const [version, MastraClient] of [["today", Today], ["older", Older]]) {
     const of = (chunks, type) => chunks.filter((chunk) => chunk.type === type).map((chunk) => chunk.payload);
     const text = (chunks) => of(chunks, "text-delta").map((payload) => payload.text).join("");
 
+    /** What a refusal looks like. The older client has nothing but the message, and sends again whatever was refused. */
+    const refused = (status, code) => (error) => {
+      assert.match(error.message, new RegExp(`${status}.*"code":"${code}"`));
+      if (version === "today") assert.equal(error.status, status);
+      return true;
+    };
+
     /** A run that waits. */
     async function held(agent = "file-agent", message = "delete a.txt", options = {}) {
       const chunks = await read(await client.getAgent(agent).stream(message, options));
@@ -62,7 +69,7 @@ for (const [version, MastraClient] of [["today", Today], ["older", Older]]) {
 
     it("lists agents and shows one with its tools", async () => {
       const all = await client.listAgents();
-      assert.deepEqual(Object.keys(all).sort(), ["ask-agent", "file-agent", "pair-agent", "time-agent"]);
+      assert.deepEqual(Object.keys(all).sort(), ["ask-agent", "brief-agent", "file-agent", "pair-agent", "queue-agent", "supersede-agent", "time-agent"]);
       const one = await client.getAgent("file-agent").details();
       assert.equal(one.name, "file-agent");
       assert.equal(one.tools.deleteFile.id, "deleteFile");
@@ -140,12 +147,6 @@ for (const [version, MastraClient] of [["today", Today], ["older", Older]]) {
       const agent = client.getAgent("file-agent");
       await read(await agent.approveToolCall({ runId, toolCallId }));
       sent = 0;
-      // The older client has nothing but the message, and sends again whatever was refused.
-      const refused = (status, code) => (error) => {
-        assert.match(error.message, new RegExp(`${status}.*"code":"${code}"`));
-        if (version === "today") assert.equal(error.status, status);
-        return true;
-      };
       await assert.rejects(agent.declineToolCall({ runId, toolCallId }), refused(409, "already_decided"));
       if (version === "today") assert.equal(sent, 1);
       for (const [where, what] of [["file-agent", { runId: "nowhere", toolCallId }], ["pair-agent", { runId, toolCallId }]]) {
@@ -153,6 +154,38 @@ for (const [version, MastraClient] of [["today", Today], ["older", Older]]) {
       }
       if (version === "today") assert.equal(sent, 3);
       assert.equal(tools.calls.length, 1);
+    });
+
+    it("is told that nobody decided in time, and the tool never runs", async () => {
+      const agent = client.getAgent("brief-agent");
+      // A stream that is held open goes on when the time is up.
+      const { chunks, runId, toolCallId } = await held("brief-agent", "delete a.txt", { holdOpen: true });
+      assert.equal(of(chunks, "tool-output-denied")[0].toolCallId, toolCallId);
+      assert.equal(types(chunks).at(-1), "finish");
+      sent = 0;
+      await assert.rejects(agent.approveToolCall({ runId, toolCallId }), refused(410, "expired"));
+      if (version === "today") assert.equal(sent, 1);
+      assert.deepEqual(tools.calls, []);
+    });
+
+    it("says something while a call waits, and the agent's file says what becomes of it", async () => {
+      const memory = { thread: `between-${version}`, resource: "user-1" };
+      for (const [name, last] of [["queue-agent", "tool-call-approval"], ["supersede-agent", "finish"]]) {
+        const { runId, toolCallId } = await held(name, "delete a.txt", { memory });
+        const agent = client.getAgent(name);
+        const chunks = await read(await agent.stream("wait a moment", { memory }));
+        assert.equal(chunks[0].runId, runId);
+        assert.equal(types(chunks).at(-1), last);
+        if (name === "queue-agent") {
+          assert.equal(types(await read(await agent.approveToolCall({ runId, toolCallId }))).at(-1), "finish");
+        } else {
+          await assert.rejects(agent.approveToolCall({ runId, toolCallId }), refused(409, "already_decided"));
+        }
+      }
+      assert.equal(tools.calls.length, 1);
+      const other = await held("file-agent", "delete a.txt", { memory });
+      await assert.rejects(client.getAgent("file-agent").stream("hi", { memory }), refused(409, "thread_busy"));
+      await read(await client.getAgent("file-agent").declineToolCall({ runId: other.runId, toolCallId: other.toolCallId }));
     });
 
     it("approves twice at once, a hundred times, and the tool runs a hundred times", async () => {

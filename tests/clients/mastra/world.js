@@ -38,9 +38,14 @@ const END = {
   ],
 };
 
-/** Each agent: its tools, and what its model replies, turn by turn. */
+const DELETES = [{ text: "I will delete it.", calls: [call("deleteFile", { path: "a.txt" })] }, END];
+
+/** Each agent: its tools, what its model replies, turn by turn, and settings of its own. */
 const AGENTS = {
-  "file-agent": [DELETE, [{ text: "I will delete it.", calls: [call("deleteFile", { path: "a.txt" })] }, END]],
+  "file-agent": [DELETE, DELETES],
+  "queue-agent": [DELETE, DELETES, "on_message_while_held: queue"],
+  "supersede-agent": [DELETE, DELETES, "on_message_while_held: supersede"],
+  "brief-agent": [DELETE.replace("approval: required", "approval: { timeout_seconds: 1 }"), DELETES],
   "pair-agent": [
     DELETE,
     [{ calls: [call("deleteFile", { path: "one.txt" }), call("deleteFile", { path: "two.txt" })] }, { text: "Both done." }],
@@ -61,7 +66,7 @@ const AGENTS = {
   ],
 };
 
-function agentFile(name, tools) {
+function agentFile(name, tools, setting = "") {
   return `apiVersion: holdpoint/v1
 kind: Agent
 metadata: { name: ${name}, description: An agent of these tests }
@@ -69,6 +74,7 @@ spec:
   type: chat_model_agent
   model: { primary: scripted/${name}.json }
   system_prompt: You manage files.
+  ${setting}
   tools:${tools}
 `;
 }
@@ -134,8 +140,8 @@ export class Server {
     server.tools = tools;
     mkdirSync(join(server.folder, "agents"));
     writeFileSync(join(server.folder, "holdpoint.yaml"), settings);
-    for (const [name, [its, replies]] of Object.entries(AGENTS)) {
-      writeFileSync(join(server.folder, "agents", `${name}.yaml`), agentFile(name, its));
+    for (const [name, [its, replies, setting]] of Object.entries(AGENTS)) {
+      writeFileSync(join(server.folder, "agents", `${name}.yaml`), agentFile(name, its, setting));
       writeFileSync(join(server.folder, "agents", `${name}.json`), JSON.stringify({ replies }));
     }
     await server.begin();

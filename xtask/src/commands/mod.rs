@@ -5,7 +5,9 @@ mod bench;
 mod clients;
 mod crash;
 mod help;
+mod linear;
 mod pages;
+mod soak;
 mod test;
 mod walk;
 
@@ -20,6 +22,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         "test" => test::run(rest),
         "walk" => walk::run(rest),
         "crash" => crash::run(rest),
+        "linear" => linear::run(rest),
+        "soak" => soak::run(rest),
         "api" => api::run(rest),
         "pages" => pages::run(rest),
         "clients" => clients::run(rest),

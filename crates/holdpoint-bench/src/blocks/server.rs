@@ -86,7 +86,6 @@ pub(crate) fn child(folder: &Path, model: &str) -> Result<()> {
     let options = CatalogueOptions { environment: Arc::new(environment), ..CatalogueOptions::default() };
     let catalogue = Catalogue::open(AgentFolder::new(&agents), options)?;
     let mut config = ServerConfig::solo(SocketAddr::from(([127, 0, 0, 1], 0)));
-    config.limits.connections_max = 20_000;
     config.limits.streams_max = 20_000;
     config.limits.streams_per_caller = 20_000;
     (config.limits.requests_per_second, config.limits.requests_burst) = (1_000_000, 1_000_000);

@@ -1,6 +1,8 @@
 //! Readers that are dropped and come back at random: each must end with the same page.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
@@ -14,6 +16,7 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::page::Page;
 use super::server::{AGENT, Server};
+use crate::chance::Chance;
 
 /// How much is done.
 pub(crate) struct Options {
@@ -54,11 +57,14 @@ async fn play(options: &Options, address: SocketAddr) -> Result<()> {
     say(&mut clerk, &json!({"type": "message", "agent_id": AGENT, "session_id": SESSION, "content": "Book it"}))
         .await?;
     while hear(&mut clerk).await?["type"] != "message_start" {}
+    let progress = Arc::new(Progress::default());
     let readers: Vec<_> = (0..options.readers)
-        .map(|number| tokio::spawn(read(address, Chance::new(options.seed, number), is_over.clone())))
+        .map(|number| tokio::spawn(read(address, Chance::new(options.seed, number), is_over.clone(), progress.clone())))
         .collect();
-    let pages = tokio::spawn(work(clerk, options.duration));
+    let told = tokio::spawn(progress.clone().tell());
+    let pages = tokio::spawn(work(clerk, options.duration, progress));
     let runs = pages.await??;
+    told.abort();
     over.send(Some(runs)).ok();
     let mut first: Option<Page> = None;
     let mut drops = 0;
@@ -83,11 +89,13 @@ async fn play(options: &Options, address: SocketAddr) -> Result<()> {
 }
 
 /// Starts runs one after the other and approves what they ask; says how many there were.
-async fn work(mut socket: Socket, duration: Duration) -> Result<usize> {
+async fn work(mut socket: Socket, duration: Duration, progress: Arc<Progress>) -> Result<usize> {
     let began = Instant::now();
     let mut runs = 1;
     loop {
         let event = hear(&mut socket).await?;
+        progress.head.fetch_max(event["seq"].as_u64().unwrap_or(0), Ordering::Relaxed);
+        progress.runs.store(runs, Ordering::Relaxed);
         match event["type"].as_str() {
             Some("content_block_start") if event["content_block"]["type"] == "approval_request" => {
                 let key = &event["content_block"]["approval_key"];
@@ -112,6 +120,7 @@ async fn read(
     address: SocketAddr,
     mut chance: Chance,
     mut is_over: watch::Receiver<Option<usize>>,
+    progress: Arc<Progress>,
 ) -> Result<(Page, usize)> {
     let (mut page, mut times) = (Page::default(), 0);
     loop {
@@ -135,6 +144,30 @@ async fn read(
             }
         }
         times += 1;
+        progress.reconnections.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How far a soak is, for whoever waits for it.
+#[derive(Default)]
+struct Progress {
+    runs: AtomicUsize,
+    head: AtomicU64,
+    reconnections: AtomicUsize,
+}
+
+impl Progress {
+    /// Says every few seconds how far it is.
+    async fn tell(self: Arc<Self>) {
+        let began = Instant::now();
+        let mut ticks = tokio::time::interval(Duration::from_secs(5));
+        ticks.tick().await;
+        loop {
+            ticks.tick().await;
+            let (seconds, runs) = (began.elapsed().as_secs(), self.runs.load(Ordering::Relaxed));
+            let (head, times) = (self.head.load(Ordering::Relaxed), self.reconnections.load(Ordering::Relaxed));
+            println!("after {seconds} s: {runs} runs, {head} numbered events, {times} reconnections");
+        }
     }
 }
 
@@ -157,22 +190,5 @@ async fn hear(socket: &mut Socket) -> Result<Value> {
             Message::Close(why) => bail!("the server closed the socket: {why:?}"),
             _ => {}
         }
-    }
-}
-
-/// Small numbers that look random and come again from the same seed.
-struct Chance(u64);
-
-impl Chance {
-    fn new(seed: u64, number: usize) -> Self {
-        Self(seed ^ (number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15))
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % limit
     }
 }

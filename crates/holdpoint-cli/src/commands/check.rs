@@ -25,8 +25,7 @@ pub fn run(args: &CheckArgs, settings: &Settings) -> Result<Exit> {
     };
     let mut agents = Vec::new();
     if let Some(folder) = folder {
-        let mcp_servers = config.iter().flat_map(|config| config.mcp_servers.keys().cloned()).collect();
-        let options = CatalogueOptions { mcp_servers, ..CatalogueOptions::default() };
+        let options = config.as_ref().map_or_else(CatalogueOptions::default, world::catalogue_options);
         match Catalogue::open(folder, options) {
             Ok(catalogue) => {
                 agents = catalogue.list().iter().map(|agent| agent.name.clone()).collect();

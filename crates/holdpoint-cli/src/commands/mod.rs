@@ -5,13 +5,14 @@ mod client;
 mod completions;
 mod doctor;
 mod init;
+mod prune;
 mod remote;
 mod run;
 mod serve;
 
 use anyhow::{Context as _, Result};
 
-use crate::args::{Cli, Task};
+use crate::args::{Cli, SessionsTask, Task};
 use crate::exit::Exit;
 use crate::world::Which;
 
@@ -27,12 +28,16 @@ pub fn run(cli: Cli) -> Result<Exit> {
         Task::Init(args) => init::run(&args),
         Task::Check(args) => check::run(&args, settings),
         Task::Doctor(args) => wait_for(doctor::run(&args, settings)),
+        Task::Ready(args) => wait_for(remote::ready(&args)),
         Task::Run(args) => wait_for(run::run(&args, settings)),
         Task::Inbox(args) => wait_for(remote::inbox(&args)),
         Task::Approve(args) => wait_for(remote::approve(&args)),
         Task::Deny(args) => wait_for(remote::deny(&args)),
         Task::Answer(args) => wait_for(remote::answer(&args)),
-        Task::Sessions(args) => wait_for(remote::sessions(&args)),
+        Task::Sessions(args) => match &args.task {
+            Some(SessionsTask::Prune(prune)) => wait_for(prune::run(prune, settings)),
+            None => wait_for(remote::sessions(&args)),
+        },
         Task::Audit(args) => wait_for(remote::audit(&args)),
         Task::Completions { shell } => completions::run(shell),
     }

@@ -27,7 +27,7 @@ fn the_exit_code_is_the_same_when_nobody_reads_standard_error() {
         (&["run", "nobody", "hello"], 1),
         (&["run", "refund-desk", "refund it", "--store", "memory:"], 3),
         (&["run", "refund-desk", "refund it", "--yes", "--store", "memory:"], 0),
-        (&["serve", "--store", "redis://localhost"], 1),
+        (&["serve", "--store", "redis://127.0.0.1:1"], 1),
         (&["no-such-command"], 2),
     ] {
         let mut command = place.holdpoint(args);

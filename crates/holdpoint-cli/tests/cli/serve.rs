@@ -113,15 +113,6 @@ fn a_second_server_on_the_same_address_is_told_so() {
 }
 
 #[test]
-fn a_store_that_this_version_has_not_is_an_error_that_names_the_setting_and_no_password() {
-    let place = Place::new();
-    let refused = place.run(&["serve", "--listen", "127.0.0.1:0", "--store", "redis://user:hunter2@localhost/0"]);
-    assert_eq!(refused.status.code(), Some(1));
-    let told = complained(&refused);
-    assert!(told.contains("redis") && told.contains("--store") && !told.contains("hunter2"), "{told}");
-}
-
-#[test]
 fn a_bad_agent_file_stops_a_strict_start_and_no_other() {
     let place = Place::new();
     place.run(&["init"]);

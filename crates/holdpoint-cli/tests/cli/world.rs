@@ -173,6 +173,30 @@ impl Drop for Server {
     }
 }
 
+/// Asks a server that may be about to end; `None` where it does not answer.
+pub(crate) fn try_post(address: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+    try_ask(address, "POST", path, &body.to_string())
+}
+
+/// Asks a server that may be about to end; `None` where it does not answer.
+pub(crate) fn try_get(address: &str, path: &str) -> Option<(u16, Value)> {
+    try_ask(address, "GET", path, "")
+}
+
+fn try_ask(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, Value)> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    let head = format!(
+        "{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, serde_json::from_str(body).ok()?))
+}
+
 /// An address that nobody listens on.
 pub(crate) fn free_address() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()

@@ -12,8 +12,14 @@ use crate::diagnostic::{Code, quoted};
 use crate::yaml::{Item, Node, Reader, Value};
 
 /// Keys whose values have a shape of their own, and which only the file has.
-pub(super) const STRUCTURES: [&str; 5] =
-    ["access.api_keys", "access.jwt.roles", "access.jwt.algorithms", "access.jwt.leeway_seconds", "mcp_servers"];
+pub(super) const STRUCTURES: [&str; 6] = [
+    "access.api_keys",
+    "access.jwt.roles",
+    "access.jwt.algorithms",
+    "access.jwt.leeway_seconds",
+    "mcp_servers",
+    "notifications",
+];
 /// Keys that say what the file is.
 const HEADER: [&str; 2] = ["apiVersion", "kind"];
 

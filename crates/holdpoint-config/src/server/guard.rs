@@ -149,7 +149,7 @@ fn key(reader: &Reader<'_>, node: &Node) -> Option<(ApiKey, Span)> {
         }
         digest
     });
-    let roles = roles(reader, &fields);
+    let roles = roles(reader, &fields, "an API key");
     let groups = fields.texts("groups", 64).iter().map(|item| item.value.to_owned()).collect();
     let expires_at = fields.text("expires_at").and_then(|item| {
         let time = item.value.parse().ok();
@@ -172,14 +172,14 @@ fn key(reader: &Reader<'_>, node: &Node) -> Option<(ApiKey, Span)> {
 }
 
 /// `role: admin` or `roles: [agent, approver]`.
-fn roles(reader: &Reader<'_>, fields: &Fields<'_>) -> Option<Vec<Role>> {
+pub(super) fn roles(reader: &Reader<'_>, fields: &Fields<'_>, what: &str) -> Option<Vec<Role>> {
     let one = fields.choice("role", &Role::NAMES).map(|item| item.value);
     let many = fields.texts("roles", Role::NAMES.len());
     let several: Vec<Role> = many.iter().filter_map(|item| role(reader, item)).collect();
     if one.is_none() && many.is_empty() {
         if fields.key_span("role").is_none() {
             let hint = format!("add `role`: {}", one_of(&Role::NAMES.map(|(name, _)| name)));
-            reader.error_with_hint(fields.span, Code::MissingField, "an API key needs a role", hint);
+            reader.error_with_hint(fields.span, Code::MissingField, format!("{what} needs a role"), hint);
         }
         return None;
     }
@@ -249,7 +249,7 @@ fn jwt(typed: &Typed<'_>, structures: &Structures<'_>) -> Option<Jwt> {
 }
 
 /// Https, or http to this machine.
-fn is_safe(address: &str) -> bool {
+pub(super) fn is_safe(address: &str) -> bool {
     let host = address.parse::<http::Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
     let host = host.trim_matches(['[', ']']).to_owned();
     let is_loopback = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback());

@@ -6,6 +6,7 @@ mod file;
 mod guard;
 mod layers;
 mod mcp;
+mod notifications;
 mod read;
 mod settings;
 mod store;
@@ -22,6 +23,7 @@ use secrecy::SecretString;
 pub use access::{Access, AccessSettings, ApiKey, BadDigest, Jwt, JwtAlgorithm, KeyDigest, Role};
 pub use layers::{ServerFlags, UnknownFlag};
 pub use mcp::{McpServer, McpTransport};
+pub use notifications::{EmailTarget, Notification, NotificationTarget, SlackPerson, SlackTarget, WebhookTarget};
 pub use read::{ReadServer, load_server, read_server};
 pub use settings::{SETTINGS, Setting, SettingKind, settings_table};
 pub use store::{StoreAddress, StoreKind};
@@ -51,12 +53,16 @@ pub struct ServerConfig {
     pub question_deadline: Option<Duration>,
     /// How often a model may be called in one run where its agent does not say.
     pub turns_max: u32,
+    /// How long sessions are kept; `None` for ever.
+    pub retention: Option<Retention>,
     /// How long runs in motion may take to come to a stop when the server ends.
     pub shutdown: Duration,
     /// Where traces go; `None` for nowhere.
     pub traces: Option<Traces>,
     /// Callbacks to other systems.
     pub webhooks: Webhooks,
+    /// Where people are told of pauses.
+    pub notifications: Vec<Notification>,
     /// MCP servers by name.
     pub mcp_servers: BTreeMap<String, McpServer>,
     /// Which hosts and origins browsers may name.
@@ -78,6 +84,15 @@ pub struct RequestLimits {
     pub requests_burst: u32,
     /// Streams that are open at the same time.
     pub streams_max: usize,
+}
+
+/// How long sessions are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Retention {
+    /// How long after the last thing that happened in them.
+    pub keep: Duration,
+    /// How often it is looked for those that need not be kept any more.
+    pub sweep: Duration,
 }
 
 /// Where traces go.

@@ -11,7 +11,10 @@ use secrecy::{ExposeSecret, SecretString};
 use super::file::{self, FileValues};
 use super::layers::{Layers, Origin, Raw, ServerFlags, report};
 use super::settings::{Setting, SettingKind};
-use super::{Log, LogFormat, RequestLimits, ServerConfig, StoreAddress, Traces, Web, Webhooks, guard, mcp};
+use super::{
+    Log, LogFormat, RequestLimits, Retention, ServerConfig, StoreAddress, Traces, Web, Webhooks, guard, mcp,
+    notifications,
+};
 use crate::diagnostic::suggest::did_you_mean;
 use crate::diagnostic::{Code, Diagnostic, quoted};
 use crate::environment::Environment;
@@ -81,6 +84,7 @@ fn config(
     let listen = typed.listen();
     let store = typed.store();
     let mcp_servers = structures.get("mcp_servers").map(|node| mcp::read_all(reader, node));
+    let notifications = structures.get("notifications").map(|node| notifications::read_all(reader, node));
     let access = guard::read(&typed, &structures, listen);
     let traces = typed.url("traces.endpoint").map(|endpoint| Traces {
         endpoint,
@@ -109,6 +113,7 @@ fn config(
     let mastra_prefix = typed.mastra_prefix();
     let (public_url, strict, turns_max) =
         (typed.url("public_url"), typed.boolean("strict"), typed.small("run.max_turns"));
+    let retention = typed.retention();
     let shutdown = Duration::from_secs(u64::try_from(typed.integer("shutdown_seconds")).unwrap_or(0));
     Some(ServerConfig {
         listen: listen?,
@@ -122,9 +127,11 @@ fn config(
         pause_deadline,
         question_deadline,
         turns_max,
+        retention,
         shutdown,
         traces,
         webhooks,
+        notifications: notifications.unwrap_or_default(),
         mcp_servers: mcp_servers.unwrap_or_else(BTreeMap::new),
         web,
         mastra_prefix,
@@ -273,6 +280,12 @@ impl Typed<'_> {
             self.bad(raw, Code::BadValue, format!("`listen` cannot be {}", quoted(text)), hint);
         }
         address
+    }
+
+    fn retention(&self) -> Option<Retention> {
+        let number = |key| u64::try_from(self.integer(key)).unwrap_or(0);
+        let (days, sweep) = (number("retention.days"), Duration::from_secs(number("retention.sweep_seconds")));
+        (days > 0).then(|| Retention { keep: Duration::from_secs(days * 24 * 3600), sweep })
     }
 
     fn store(&self) -> Option<StoreAddress> {

@@ -117,7 +117,7 @@ pub const SETTINGS: &[Setting] = &[
         "HOLDPOINT_STORE",
         "sqlite://holdpoint.db",
         SettingKind::Store,
-        "Where runs are kept: sqlite://FILE or memory: (postgres:// and redis:// are not in this build)",
+        "Where runs are kept: sqlite://FILE, postgres://USER:PASSWORD@HOST/DATABASE, redis://HOST or memory:",
     ),
     Setting {
         other_variable: Some("AGENT_CONFIG_DIR"),
@@ -251,6 +251,22 @@ pub const SETTINGS: &[Setting] = &[
         "25",
         SettingKind::Integer { min: 1, max: crate::limits::TURNS_MAX },
         "How often a model may be called in one run where its agent does not say",
+    ),
+    setting(
+        "retention.days",
+        "retention-days",
+        "HOLDPOINT_RETENTION_DAYS",
+        "0",
+        SettingKind::Integer { min: 0, max: 36_500 },
+        "How many days a session is kept after the last thing that happened in it; 0 for ever",
+    ),
+    setting(
+        "retention.sweep_seconds",
+        "retention-sweep-seconds",
+        "HOLDPOINT_RETENTION_SWEEP_SECONDS",
+        "3600",
+        SettingKind::Integer { min: 1, max: 7 * DAY },
+        "How often it is looked for sessions that need not be kept any more",
     ),
     setting(
         "shutdown_seconds",

@@ -51,7 +51,7 @@ impl StoreAddress {
             Some(("postgres" | "postgresql", _)) => return Err("a host is missing, as in `postgres://host/database`"),
             Some(("redis" | "rediss", rest)) if has_host(rest) => StoreKind::Redis,
             Some(("redis" | "rediss", _)) => return Err("a host is missing, as in `redis://host`"),
-            _ => return Err("write sqlite://FILE or memory:; postgres:// and redis:// are not in this build"),
+            _ => return Err("write sqlite://FILE, postgres://…, redis://… or memory:"),
         };
         Ok(Self { kind, address: SecretString::from(address.to_owned()) })
     }
@@ -98,9 +98,11 @@ impl fmt::Display for StoreAddress {
             StoreKind::Sqlite => write!(f, "sqlite://{}", self.sqlite_path().unwrap_or_default()),
             StoreKind::Postgres | StoreKind::Redis => {
                 let rest = address.split_once("://").map_or("", |(_, rest)| rest);
-                let rest = rest.split('?').next().unwrap_or_default();
-                let (authority, path) = rest.split_once('/').unwrap_or((rest, ""));
-                let host = authority.rsplit('@').next().unwrap_or_default();
+                // A password that was not encoded may hold any of the signs that end one: what is shown begins behind the
+                // last place where it could end.
+                let rest = rest.rsplit('@').next().unwrap_or_default();
+                let rest = rest.split(['?', '#']).next().unwrap_or_default();
+                let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
                 write!(f, "{}://{host}/{path}", self.kind.name())
             }
         }

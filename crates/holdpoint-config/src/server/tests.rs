@@ -135,6 +135,7 @@ access:
 limits: {{ body_bytes_max: 2048, requests_per_second: 5, requests_burst: 10, streams_max: 100 }}
 pause: {{ deadline_seconds: 0, question_deadline_seconds: 0 }}
 run: {{ max_turns: 40 }}
+retention: {{ days: 90, sweep_seconds: 60 }}
 shutdown_seconds: 3
 traces: {{ endpoint: "http://localhost:4318", sample_ratio: 0.25 }}
 webhooks: {{ secret: "${{HOOK}}", allow_private: true }}
@@ -155,6 +156,8 @@ mcp_servers:
     assert_eq!(config.store.to_string(), "postgres://db.example:5432/hold");
     assert_eq!((config.pause_deadline, config.question_deadline), (None, None));
     assert_eq!(config.turns_max, 40);
+    let retention = Retention { keep: Duration::from_secs(90 * 24 * 3600), sweep: Duration::from_secs(60) };
+    assert_eq!(config.retention, Some(retention));
     let Access::Guarded { api_keys, jwt } = &config.access.access else { panic!("guarded") };
     assert_eq!(api_keys[1].roles, [Role::Approver, Role::Auditor]);
     assert_eq!(api_keys[1].groups, ["finance"]);
@@ -255,7 +258,7 @@ fn mistakes_in_the_file_are_named_with_their_places() {
             "holdpoint.yaml:2:33: error: `limits.streams_max` must be from 1 to 1000000 (hint: choose another number)",
             "holdpoint.yaml:2:52: error: `limits.requests_burst` must be a whole number (hint: write a number from 1 to 1000000)",
             "holdpoint.yaml:3:16: error: `log.format` cannot be `xml` (hint: write `text` or `json`)",
-            "holdpoint.yaml:4:8: error: `store` is not the address of a store (hint: write sqlite://FILE or memory:; postgres:// and redis:// are not in this build)",
+            "holdpoint.yaml:4:8: error: `store` is not the address of a store (hint: write sqlite://FILE, postgres://…, redis://… or memory:)",
             "holdpoint.yaml:5:9: error: `strict` must be true or false (hint: write true or false)",
         ],
     );
@@ -323,11 +326,16 @@ fn addresses_of_stores() {
         ("sqlite:holdpoint.db", Ok("sqlite://holdpoint.db")),
         ("postgresql://u:p@h/d?x=y", Ok("postgres://h/d")),
         ("rediss://:p@h:1/0", Ok("redis://h:1/0")),
+        // A password that somebody forgot to encode is not shown all the same.
+        ("postgres://u:p/w@h/d", Ok("postgres://h/d")),
+        ("postgres://u:p?w@h/d", Ok("postgres://h/d")),
+        ("redis://:p#w@h/0", Ok("redis://h/0")),
+        ("redis://:p@w@h/0", Ok("redis://h/0")),
         ("sqlite://", Err("a file is missing, as in `sqlite://holdpoint.db`")),
         ("postgres://", Err("a host is missing, as in `postgres://host/database`")),
         ("redis:", Err("a host is missing, as in `redis://host`")),
-        ("", Err("write sqlite://FILE or memory:; postgres:// and redis:// are not in this build")),
-        ("holdpoint.db", Err("write sqlite://FILE or memory:; postgres:// and redis:// are not in this build")),
+        ("", Err("write sqlite://FILE, postgres://…, redis://… or memory:")),
+        ("holdpoint.db", Err("write sqlite://FILE, postgres://…, redis://… or memory:")),
     ] {
         let found = StoreAddress::parse(address).map(|store| store.to_string());
         assert_eq!(found, expected.map(str::to_owned), "{address}");

@@ -251,6 +251,9 @@ pub struct InputStaged {
     /// The caller's own name of the request.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
+    /// Whose model hears it.
+    #[serde(default, skip_serializing_if = "CallPath::is_root")]
+    pub frame: FramePath,
 }
 
 /// Somebody took a rule back.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
-use super::{Digest, JsonProblem, Limits, rewrite};
+use super::{Digest, JsonProblem, Limits, exact, rewrite};
 
 /// JSON text in canonical form: keys sorted by code point, no white space, numbers exact. Cheap to clone.
 ///
@@ -70,6 +70,12 @@ impl CanonicalJson {
     /// Whether this is an object, as the arguments of a tool call must be.
     pub fn is_object(&self) -> bool {
         self.0.starts_with('{')
+    }
+
+    /// The first number that a program which keeps numbers in 64 bits would change: an integer beyond `u64` and `i64`
+    /// whose digits would be lost, a fraction with more digits than an `f64` has, or what lies beyond every `f64`.
+    pub fn inexact_number(&self) -> Option<&str> {
+        exact::first_inexact(&self.0)
     }
 
     /// A tree of this JSON, for rules and schemas that look inside.

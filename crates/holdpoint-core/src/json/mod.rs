@@ -3,6 +3,7 @@
 
 mod canonical;
 mod digest;
+mod exact;
 mod members;
 mod number;
 mod problem;

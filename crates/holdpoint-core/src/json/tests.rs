@@ -429,3 +429,37 @@ fn json_that_serde_has_already_turned_into_a_tree_is_refused() {
     let read = serde_json::from_str::<Tagged>(r#"{"type":"Called","_arguments":{"n":18446744073709551617}}"#);
     assert!(read.is_err(), "{read:?}");
 }
+
+#[test]
+fn a_number_that_does_not_fit_64_bits_is_found() {
+    let found = |text: &str| CanonicalJson::parse(text).unwrap().inexact_number().map(str::to_owned);
+    for exact in [
+        "18446744073709551615",
+        "-9223372036854775808",
+        "9007199254740993",
+        "0.1",
+        "-0.1",
+        "1e20",
+        "1e300",
+        "1.5e-300",
+        "123456.789",
+        "0",
+        "-0",
+        "1e-7",
+        r#"{"text": "18446744073709551616", "18446744073709551616\\\"": [1, 2.5, true, null]}"#,
+    ] {
+        assert_eq!(found(exact), None, "{exact}");
+    }
+    for (text, number) in [
+        ("18446744073709551616", "18446744073709551616"),
+        ("-9223372036854775809", "-9223372036854775809"),
+        ("123456789012345678901", "123456789012345678901"),
+        ("1e400", "1e+400"),
+        ("-1e400", "-1e+400"),
+        ("1e-400", "1e-400"),
+        ("0.1000000000000000055511151231257827", "0.1000000000000000055511151231257827"),
+        (r#"{"a": [1, {"\"b\"": "x\\"}], "c": 1e400}"#, "1e+400"),
+    ] {
+        assert_eq!(found(text).as_deref(), Some(number), "{text}");
+    }
+}

@@ -68,7 +68,10 @@ fn check(run: &Run, event: &RunEvent) -> Result<(), Problem> {
         }
         RunEvent::CallReleased(released) => check_release(run, &released.call),
         RunEvent::HandedOff(handed) => check_hand_off(run, handed),
-        RunEvent::InputStaged(_) => is_true(run.staged().len() < limits::STAGED_MAX, "too many inputs are staged"),
+        RunEvent::InputStaged(staged) => {
+            is_true(run.frame(&staged.frame).is_some(), "it names no frame of the run")?;
+            is_true(run.staged_in(&staged.frame).len() < limits::STAGED_MAX, "too many inputs are staged")
+        }
         RunEvent::RuleMade(rule) => {
             let is_next = rule.id == RuleId { run: run.id(), number: run.rules_made() + 1 };
             is_true(is_next, "the rule's id is not the next of this run")
@@ -96,8 +99,7 @@ fn check_awaited(run: &Run, frame: &FramePath) -> Result<(), Problem> {
 fn check_reply(run: &Run, replied: &ModelReplied) -> Result<(), Problem> {
     check_awaited(run, &replied.frame)?;
     let frame = run.frame(&replied.frame).ok_or("there is no such frame")?;
-    let staged = if replied.frame.is_root() { run.staged().len() } else { 0 };
-    is_true(replied.admitted as usize <= staged, "more inputs were admitted than staged")?;
+    is_true(replied.admitted as usize <= frame.staged.len(), "more inputs were admitted than staged")?;
     is_true(replied.calls.len() <= limits::CALLS_PER_REPLY_MAX, "too many calls")?;
     let thought = replied.thinking.as_ref().map_or(0, String::len);
     is_true(thought <= limits::THINKING_BYTES_MAX, "too many thoughts")?;

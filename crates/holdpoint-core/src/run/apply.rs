@@ -45,7 +45,11 @@ impl Begun {
             RunEvent::CallReleased(released) => self.release(&released.call),
             RunEvent::CallAnswered(answered) => self.answer(answered),
             RunEvent::HandedOff(handed) => self.hand_off(handed),
-            RunEvent::InputStaged(staged) => self.staged.push(staged.content.clone()),
+            RunEvent::InputStaged(staged) => {
+                if let Some(frame) = self.frames.get_mut(&staged.frame) {
+                    frame.staged.push(staged.content.clone());
+                }
+            }
             RunEvent::RuleMade(rule) => {
                 self.rules_made = self.rules_made.max(rule.id.number);
                 self.rules.push(rule.clone());
@@ -59,8 +63,8 @@ impl Begun {
             }
             RunEvent::RunFinished(end) => self.end = Some(end.clone()),
         }
-        if self.end.is_none() && !self.staged.is_empty() {
-            self.listen_again();
+        if self.end.is_none() {
+            self.frames.values_mut().for_each(Frame::listen_again);
         }
     }
 
@@ -76,13 +80,9 @@ impl Begun {
 
     fn take_reply(&mut self, replied: &ModelReplied) {
         self.usage.add(replied.usage);
-        let admitted: Vec<Content> = if replied.frame.is_root() {
-            let count = (replied.admitted as usize).min(self.staged.len());
-            self.staged.drain(..count).collect()
-        } else {
-            Vec::new()
-        };
         let Some(frame) = self.frames.get_mut(&replied.frame) else { return };
+        let count = (replied.admitted as usize).min(frame.staged.len());
+        let admitted: Vec<Content> = frame.staged.drain(..count).collect();
         admitted.into_iter().for_each(|content| frame.push(Item::User(content)));
         frame.turns += 1;
         frame.replies_refused = 0;
@@ -95,17 +95,6 @@ impl Begun {
         });
         let calls = calls.collect();
         frame.take_reply(replied.text.clone(), calls);
-    }
-
-    /// More was said before the output was given out: the model is called once more.
-    fn listen_again(&mut self) {
-        let root = self.frames.get_mut(&FramePath::root());
-        if let Some(frame) = root
-            && !frame.is_exhausted()
-            && matches!(frame.phase, Phase::CheckingOutput(_) | Phase::Finished(_))
-        {
-            frame.phase = Phase::AwaitingModel;
-        }
     }
 
     fn count_refused(&mut self, refused: &ReplyRefused) {
@@ -290,6 +279,14 @@ impl Begun {
 }
 
 impl Frame {
+    /// More was said before the output was given out: the model is called once more.
+    fn listen_again(&mut self) {
+        let is_over = matches!(self.phase, Phase::CheckingOutput(_) | Phase::Finished(_));
+        if is_over && !self.staged.is_empty() && !self.is_exhausted() {
+            self.phase = Phase::AwaitingModel;
+        }
+    }
+
     /// A call that repeats a settled one takes its outcome; one that cannot run is answered at once.
     fn first_state(&self, call: &Call) -> CallState {
         let key = (self.agent.id.clone(), call.record.call_id.clone());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::decision::{Decision, DecisionInput, Manner};
 use crate::event::{CallReleased, PauseDecided, RuleRevoked, RunEvent};
-use crate::ids::{ActorId, AgentId, CallPath, RuleId, RunId};
+use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, RuleId, RunId};
 use crate::input::Input;
 use crate::json::CanonicalJson;
 use crate::message::Content;
@@ -14,6 +14,7 @@ use crate::refusal::Refusal;
 use crate::run::screen::answered;
 use crate::run::start::{check_size, check_text};
 use crate::run::{Begun, Run, State, answer, check_once, limits, start, vote};
+use crate::text::clamp;
 use crate::time::Timestamp;
 use crate::tool::{CallState, Outcome, ToolRef};
 
@@ -26,7 +27,7 @@ pub(super) fn close(begun: &Begun, run: RunId, input: DecisionInput, now: Timest
     check_open(pause, now)?;
     check_fit(begun, pause, &input)?;
     let rule = input.rule.as_ref().map(|new| make_rule(begun, run, pause, &input, new, now)).transpose()?;
-    let note = note(begun, &input)?;
+    let note = note(begun, pause, &input)?;
     if let Some(mut vote) = vote::cast(pause, &input) {
         // An approval that somebody gives twice is one, and so are their words.
         let is_new = !vote.is_empty();
@@ -46,11 +47,12 @@ pub(super) fn close(begun: &Begun, run: RunId, input: DecisionInput, now: Timest
     Ok(events)
 }
 
-/// The person's own words for the model, staged together with the decision.
-fn note(begun: &Begun, input: &DecisionInput) -> Result<Option<RunEvent>, Refusal> {
+/// The person's own words for the model that asked, staged together with the decision. They never stand in its way: where
+/// no model will hear them, they are kept with it all the same.
+fn note(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<Option<RunEvent>, Refusal> {
     let Some(words) = &input.note else { return Ok(None) };
-    let staged = start::stage(begun, Content::Text(words.clone()), input.by.clone(), None)?;
-    Ok(staged.into_iter().next())
+    let frame = begun.listener(&pause.subject);
+    start::staged(begun, frame, Content::Text(words.clone()), input.by.clone(), None).map(Some)
 }
 
 /// Several answers at once: each is read on top of the one before it, and one that is refused refuses all of them.
@@ -160,7 +162,10 @@ fn check_fit(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<(), 
         Decision::ApproveEdited { arguments } if !arguments.is_object() => {
             Err(Refusal::InvalidArguments { pause: pause.id, problem: "a JSON object expected".to_owned() })
         }
-        Decision::ApproveEdited { arguments } => check_text("bytes in a decision's arguments", arguments.as_str()),
+        Decision::ApproveEdited { arguments } => {
+            check_text("bytes in a decision's arguments", arguments.as_str())?;
+            check_numbers(pause.id, arguments)
+        }
         Decision::Deny { message: Some(text) } | Decision::Respond { content: text } => {
             check_text("bytes in a decision's text", text)
         }
@@ -169,6 +174,21 @@ fn check_fit(begun: &Begun, pause: &Pause, input: &DecisionInput) -> Result<(), 
         _ => Ok(()),
     }
 }
+
+/// Refuses edited arguments with a number that a tool would silently go on with as another one: what a person approved
+/// would not be what runs.
+///
+/// # Errors
+/// [`Refusal::NumberOutOfRange`], with the first such number.
+pub fn check_numbers(pause: PauseId, arguments: &CanonicalJson) -> Result<(), Refusal> {
+    match arguments.inexact_number() {
+        Some(number) => Err(Refusal::NumberOutOfRange { pause, number: clamp(number, NUMBER_BYTES_SHOWN).to_owned() }),
+        None => Ok(()),
+    }
+}
+
+/// Bytes of a number that a refusal shows.
+const NUMBER_BYTES_SHOWN: usize = 64;
 
 pub(super) fn check_name(what: &'static str, name: Option<&str>) -> Result<(), Refusal> {
     let (limit, found) = (limits::NAME_BYTES_MAX, name.map_or(0, str::len));
@@ -333,6 +353,21 @@ fn settle_others(
 }
 
 impl Begun {
+    /// The frame whose model hears what is said beside a decision: the one that asked, or where that may call its model no
+    /// more, the next one outside that may. Where none may, the root.
+    fn listener(&self, subject: &Subject) -> FramePath {
+        let mut path = match subject {
+            Subject::Call { path, .. } => path.frame(),
+            Subject::Words { frame, .. } => frame.clone(),
+        };
+        let hears =
+            |path: &FramePath| self.is_live(path) && self.frame(path).is_some_and(|frame| !frame.is_exhausted());
+        while !path.is_root() && !hears(&path) {
+            path = path.frame();
+        }
+        path
+    }
+
     /// Whether a rule of this run, or one of `stored` from other runs of the session, denies the call.
     fn is_denied_by_rule(
         &self,

@@ -23,6 +23,8 @@ pub struct Frame {
     pub replies_refused: u32,
     /// What the model is shown.
     pub(super) items: Vec<SharedItem>,
+    /// What people said meanwhile: the model is shown it with its next call.
+    pub(crate) staged: Vec<Content>,
     /// How far it is.
     pub phase: Phase,
     /// What each of the provider's call ids was used for, and what came of it.
@@ -80,6 +82,7 @@ impl Frame {
             turns: 0,
             replies_refused: 0,
             items: vec![Arc::new(Item::User(input))],
+            staged: Vec::new(),
             phase,
             used: BTreeMap::new(),
         }

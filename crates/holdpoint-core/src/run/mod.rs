@@ -26,6 +26,7 @@ mod view;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use decide::check_numbers;
 pub use frame::{Frame, Phase, Turn};
 pub use view::answered_items;
 
@@ -34,7 +35,7 @@ use crate::event::{RunEnd, RunEvent};
 use crate::ids::{ActorId, AgentId, CallPath, FramePath, RuleId, RunId, SessionId};
 use crate::input::Input;
 use crate::json::CanonicalJson;
-use crate::message::{Content, Usage};
+use crate::message::Usage;
 use crate::pause::{HeldCall, Pause};
 use crate::policy::{GuardrailResult, StandingRule};
 use crate::refusal::Refusal;
@@ -104,7 +105,6 @@ struct Begun {
     rules: Vec<StandingRule>,
     rules_made: u32,
     rule_uses: BTreeMap<RuleId, u32>,
-    staged: Vec<Content>,
     guardrails: Vec<(CallPath, GuardrailResult)>,
     usage: Usage,
     end: Option<RunEnd>,

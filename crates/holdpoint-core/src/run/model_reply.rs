@@ -19,9 +19,7 @@ use crate::tool::CallRecord;
 pub(super) fn read(begun: &Begun, input: ReplyInput) -> Result<Vec<RunEvent>, Refusal> {
     let out_of_turn = || Refusal::OutOfTurn { state: begun.state_name(), input: "a model reply" };
     let frame = begun.frame(&input.frame).ok_or_else(out_of_turn)?;
-    // Staged input is shown to the root agent only.
-    let staged = if input.frame.is_root() { begun.staged.len() } else { 0 };
-    if frame.phase != Phase::AwaitingModel || input.admitted as usize > staged {
+    if frame.phase != Phase::AwaitingModel || input.admitted as usize > frame.staged.len() {
         return Err(out_of_turn());
     }
     for call in &input.calls {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::event::{CallAllowed, CallAnswered, CallDenied, GuardrailsRan, RunEvent};
 use crate::ids::{ActorId, AgentId, CallPath, FramePath, RuleId, RunId};
-use crate::pause::{PauseKind, questions};
+use crate::pause::{PauseKind, askable};
 use crate::policy::{GuardrailResult, Lifetime, RuleEffect, Screening, StandingRule, Verdict};
 use crate::refusal::{Refusal, failure};
 use crate::run::hold::Ask;
@@ -120,7 +120,7 @@ impl<'a> Desk<'a> {
 
     fn hold(&mut self, path: CallPath, call: &Call, ask: Ask) -> RunEvent {
         let (kind, ask) = match &call.record.kind {
-            ToolKind::Question => match questions(&call.arguments) {
+            ToolKind::Question => match askable(&call.arguments) {
                 Ok(_) => (PauseKind::Question, Ask { terms: ask.terms.of_question(), ..ask }),
                 Err(problem) => return answered(path, Outcome::Invalid(problem)),
             },

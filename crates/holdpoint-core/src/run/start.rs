@@ -55,20 +55,29 @@ pub(super) fn stage(
     by: ActorId,
     request: Option<String>,
 ) -> Result<Vec<RunEvent>, Refusal> {
-    check_size("bytes in a staged input", &content)?;
-    check_name("bytes in the name of a request", request.as_deref())?;
-    if begun.staged.len() >= limits::STAGED_MAX {
-        return Err(Refusal::OverLimit {
-            what: "staged inputs in a run",
-            limit: limits::STAGED_MAX,
-            found: begun.staged.len() + 1,
-        });
-    }
+    let event = staged(begun, FramePath::root(), content, by, request)?;
     let root = begun.frame(&FramePath::root());
     if root.is_none_or(|frame| frame.is_exhausted()) {
         return Err(Refusal::OutOfTurn { state: "out of model calls", input: "staged input" });
     }
-    Ok(vec![RunEvent::InputStaged(InputStaged { content, by, request })])
+    Ok(vec![event])
+}
+
+/// Input for the model of a frame, whether or not it will be called again.
+pub(super) fn staged(
+    begun: &Begun,
+    frame: FramePath,
+    content: Content,
+    by: ActorId,
+    request: Option<String>,
+) -> Result<RunEvent, Refusal> {
+    check_size("bytes in a staged input", &content)?;
+    check_name("bytes in the name of a request", request.as_deref())?;
+    let (limit, waiting) = (limits::STAGED_MAX, begun.frame(&frame).map_or(0, |frame| frame.staged.len()));
+    if waiting >= limit {
+        return Err(Refusal::OverLimit { what: "staged inputs in a run", limit, found: waiting + 1 });
+    }
+    Ok(RunEvent::InputStaged(InputStaged { content, by, request, frame }))
 }
 
 pub(super) fn set_context(context: Option<CanonicalJson>) -> Vec<RunEvent> {
@@ -115,7 +124,6 @@ impl Begun {
             rules: Vec::new(),
             rules_made: 0,
             rule_uses: BTreeMap::new(),
-            staged: Vec::new(),
             guardrails: Vec::new(),
             usage: Usage::default(),
             end: None::<RunEnd>,

@@ -146,9 +146,14 @@ impl Run {
         self.begun().map_or(&[], |begun| &begun.guardrails)
     }
 
-    /// Inputs that wait for the next model call.
+    /// Inputs that wait for the next model call of the root agent.
     pub fn staged(&self) -> &[Content] {
-        self.begun().map_or(&[], |begun| &begun.staged)
+        self.staged_in(&FramePath::root())
+    }
+
+    /// Inputs that wait for the next model call in a frame.
+    pub fn staged_in(&self, path: &FramePath) -> &[Content] {
+        self.frame(path).map_or(&[], |frame| &frame.staged)
     }
 
     /// The frames at work, from the root inwards.
@@ -190,8 +195,7 @@ impl Run {
     /// What a frame's model is shown: its conversation, then the staged inputs.
     pub fn model_items(&self, path: &FramePath) -> Vec<Arc<Item>> {
         let Some(frame) = self.frame(path) else { return Vec::new() };
-        let staged = if path.is_root() { self.staged() } else { &[] };
-        let staged = staged.iter().map(|content| Arc::new(Item::User(content.clone())));
+        let staged = frame.staged.iter().map(|content| Arc::new(Item::User(content.clone())));
         frame.items.iter().cloned().chain(staged).collect()
     }
 

@@ -206,7 +206,7 @@ fn model(world: &mut World, words: &[&str], rest: &str) {
             "until" => asks.as_mut().unwrap().expires_at = Some(after(world.now, words.next().unwrap())),
             at => {
                 frame = path(&[at]);
-                admitted = 0;
+                admitted = world.run.staged_in(&frame).len() as u32;
             }
         }
     }

@@ -61,7 +61,10 @@ pub fn told(event: &RunEvent, world: &World) -> String {
         RunEvent::CallReleased(released) => format!("call released {}", released.call),
         RunEvent::CallAnswered(answered) => format!("call answered {} {}", answered.call, outcome(&answered.outcome)),
         RunEvent::HandedOff(handed) => format!("handed off {}", handed.call),
-        RunEvent::InputStaged(staged) => format!("input staged {} by {}", content(&staged.content), staged.by),
+        RunEvent::InputStaged(staged) => {
+            let place = if staged.frame.is_root() { String::new() } else { format!(" in {}", staged.frame) };
+            format!("input staged {} by {}{place}", content(&staged.content), staged.by)
+        }
         RunEvent::RuleMade(rule) => {
             let effect = match &rule.effect {
                 RuleEffect::Approve => "approves",

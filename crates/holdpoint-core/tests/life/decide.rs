@@ -128,6 +128,20 @@ fn edited_arguments_are_an_object() {
 }
 
 #[test]
+fn edited_arguments_hold_no_number_that_would_run_as_another_one() {
+    for number in ["18446744073709551616", "1e400", "0.1000000000000000055511151231257827", "1e-400"] {
+        let mut world = play(HELD);
+        let before = world.run.clone();
+        let arguments = CanonicalJson::parse(&format!(r#"{{"amount": {number}}}"#)).unwrap();
+        let pause = PauseId { run: world.run.id(), number: 1 };
+        let edit = DecisionInput::new(pause, Decision::ApproveEdited { arguments }, actor("ana"));
+        let refused = world.give(Input::Decision(edit)).unwrap_err();
+        assert_eq!((refused.code(), refused.pause()), ("number_out_of_range", Some(pause)), "{refused}");
+        assert_eq!(world.run, before);
+    }
+}
+
+#[test]
 fn decided_calls_go_on_and_the_rest_stays_open() {
     check(
         r#"user: go

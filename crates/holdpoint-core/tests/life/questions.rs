@@ -111,6 +111,15 @@ fn questions_that_cannot_be_asked_are_told_to_the_model() {
             r#"{"questions": [{"question": "A?", "options": [{"label": "x"}, {"label": "x"}]}]}"#,
             "at most 32 options with distinct labels expected in each question",
         ),
+        // The same texts, once composed and once each letter followed by its mark; and space around a text.
+        (
+            r#"{"questions": [{"question": "Caf\u00e9?"}, {"question": " Cafe\u0301? "}]}"#,
+            "question 2 reads like one before it: give each a text of its own",
+        ),
+        (
+            r#"{"questions": [{"question": "A?", "options": [{"label": "caf\u00e9"}, {"label": "cafe\u0301"}]}]}"#,
+            "option 2 of question 1 reads like one before it",
+        ),
     ] {
         check(
             &format!("given tool ask: question\n user: go\n model: ask {arguments}\n ---\n policy: hold"),

@@ -250,19 +250,79 @@ fn words_beside_a_decision_are_said_once() {
 }
 
 #[test]
-fn words_that_nobody_would_hear_refuse_the_decision_they_came_with() {
+fn words_that_no_model_will_hear_are_kept_with_the_decision_they_came_with() {
     check(
-        "given agent: turns 1
-         user: go
-         model: pay
-         policy: hold
-         ---
-         ana: approve #1 note hurry
-         ana: approve #1",
-        "refused       out_of_turn
-         pause decided #1 approve by ana
-         next          run 1.0",
+        r#"given agent: turns 1
+           user: go
+           model: pay
+           policy: hold
+           ---
+           ana: approve #1 note hurry
+           restart
+           tool 1.0: "paid""#,
+        r#"pause decided #1 approve by ana
+           input staged  "hurry" by ana
+           call started  1.0
+           call answered 1.0 result "paid"
+           run finished  failed turns_exhausted
+           next          finished failed turns_exhausted"#,
     );
+}
+
+#[test]
+fn words_beside_a_decision_are_heard_by_the_agent_that_asked() {
+    check(
+        r#"given tool helper: agent
+           user: go
+           model: helper
+           policy: allow
+           model 1.0: pay
+           policy: hold
+           ---
+           ana: approve #1 note hurry
+           restart
+           tool 1.0/1.0: "paid"
+           look: model 1.0
+           model 1.0 says: all paid
+           look: model"#,
+        r#"pause decided  #1 approve by ana
+           input staged   "hurry" by ana in 1.0
+           call started   1.0/1.0
+           call answered  1.0/1.0 result "paid"
+           sees user      {}
+           sees assistant pay#c2
+           sees result    c2 "paid"
+           sees user      "hurry"
+           model replied  in 1.0 having seen 1
+           call answered  1.0 result "all paid"
+           sees user      "go"
+           sees assistant helper#c1
+           sees result    c1 "all paid"
+           next           call model root"#,
+    );
+}
+
+#[test]
+fn words_for_an_agent_that_may_speak_no_more_are_heard_by_the_one_that_called_it() {
+    check(
+        r#"given tool helper: agent, turns 1
+           user: go
+           model: helper
+           policy: allow
+           model 1.0: pay
+           policy: hold
+           ---
+           ana: deny #1 "no" note later"#,
+        r#"pause decided #1 deny "no" by ana
+           call answered 1.0/1.0 denied "no"
+           input staged  "later" by ana
+           call answered 1.0 failure "turns_exhausted: the agent made 1 model call, and may make no more"
+           next          call model root"#,
+    );
+}
+
+#[test]
+fn words_that_are_too_many_refuse_the_decision_they_came_with() {
     let mut world = play(TWO_HELD);
     let pause = PauseId { run: world.run.id(), number: 1 };
     let note = Some("x".repeat(limits::TEXT_BYTES_MAX + 1));

@@ -361,7 +361,7 @@ impl<M: Machine> Walk<M> {
         let says = self.dice.chance(22);
         let count = 1 + self.dice.below(4);
         let calls = if says { Vec::new() } else { (0..count).map(|_| self.call(&frame)).collect() };
-        let staged = if frame.is_root() { self.run.staged().len() } else { 0 };
+        let staged = self.run.staged_in(&frame).len();
         let asks = says && self.dice.chance(35);
         Input::ModelReply(ReplyInput {
             admitted: self.dice.below(staged + 1) as u32,
@@ -620,7 +620,7 @@ impl<M: Machine> Walk<M> {
         }
         let Some(frame) = work.call_model.first().cloned() else { return Vec::new() };
         vec![Input::ModelReply(ReplyInput {
-            admitted: if frame.is_root() { self.run.staged().len() as u32 } else { 0 },
+            admitted: self.run.staged_in(&frame).len() as u32,
             frame,
             thinking: None,
             text: Some("done".to_owned()),

@@ -57,6 +57,16 @@ const SCRIPTS: &[(&str, &str)] = &[
            tool 2.1: "waited"
            ana instead: stop here"#,
     ),
+    (
+        "note-inside",
+        r#"given tool helper: agent
+           user: go
+           model: helper
+           policy: allow
+           model 1.0: pay {"amount": 1}
+           policy: hold
+           ana: approve #1 note quickly"#,
+    ),
     ("begun", "given agent: turns 5, checks input, checks output, after submit\n user: go"),
     (
         "paused",
@@ -338,6 +348,7 @@ pub const SHAPES: &[&str] = &[
     "\"call.answered\"",
     "\"agent.handed_off\"",
     "\"input.staged\"",
+    "\"by\":\"ana\",\"frame\":\"1.0\"",
     "\"rule.made\"",
     "\"rule.revoked\"",
     "\"context.set\"",

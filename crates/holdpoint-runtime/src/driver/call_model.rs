@@ -19,7 +19,7 @@ use crate::driver::screen::REASON_BYTES_MAX;
 use crate::driver::thoughts::Thoughts;
 use crate::driver::{Done, Drive};
 use crate::fault::RunError;
-use crate::hub::Live;
+use crate::hub::{Live, Place, Speech};
 use crate::ports::model::{DeltaSink, Model, ModelFault, ModelReply, ModelRequest, OfferedTool, ProposedCall};
 use crate::ports::observer::ModelCalled;
 
@@ -33,8 +33,9 @@ impl Drive {
             }
             let (model, request) = self.request(frame)?;
             let thoughts = Thoughts::default();
-            let deltas = self.deltas(frame, thoughts.clone());
-            let admitted = if frame.is_root() { u32::try_from(self.run.staged().len()).unwrap_or(u32::MAX) } else { 0 };
+            let speech = self.speech(frame, request.turn);
+            let deltas = self.deltas(frame, thoughts.clone(), speech.clone());
+            let admitted = u32::try_from(self.run.staged_in(frame).len()).unwrap_or(u32::MAX);
             self.models.insert(frame.clone());
             let (frame, runtime) = (frame.clone(), self.runtime.clone());
             let span = tracing::info_span!(
@@ -50,6 +51,9 @@ impl Drive {
                 let began = Instant::now();
                 let asked = AssertUnwindSafe(async { model.reply(request, deltas).await }).catch_unwind().await;
                 let reply = asked.unwrap_or_else(|_| Err(panicked(model.name().to_owned())));
+                if let Some(speech) = speech {
+                    speech.end();
+                }
                 runtime.observe(|observer| {
                     let (duration, usage) = (began.elapsed(), reply.as_ref().ok().map(|reply| reply.usage));
                     let (frame, agent, model) = (&frame, &agent, model.name());
@@ -101,11 +105,20 @@ impl Drive {
         all.iter().filter(|tool| is_enabled(&tool.name)).cloned().collect()
     }
 
-    fn deltas(&self, frame: &FramePath, thoughts: Thoughts) -> DeltaSink {
+    /// What other instances hear of a model call, where there may be some.
+    fn speech(&self, frame: &FramePath, turn: u32) -> Option<Arc<Speech>> {
+        let (session, run, after) = (self.run.session()?.clone(), self.run_id(), self.revision);
+        Some(self.runtime.link()?.speech(Place { session, run, frame: frame.clone(), turn, after }))
+    }
+
+    fn deltas(&self, frame: &FramePath, thoughts: Thoughts, speech: Option<Arc<Speech>>) -> DeltaSink {
         let Some(session) = self.run.session().cloned() else { return DeltaSink::none() };
         let (hub, run, frame) = (self.runtime.hub().clone(), self.run_id(), frame.clone());
         DeltaSink::new(move |delta| {
             thoughts.hear(&delta);
+            if let Some(speech) = &speech {
+                speech.hear(&delta);
+            }
             hub.tell(&session, || Live::Delta { run, frame: frame.clone(), delta });
         })
     }

@@ -39,7 +39,7 @@ impl Drive {
             let is_last = is_last || self.run.end().is_some();
             let append = self.append(is_last)?;
             let (events, at) = (append.events.clone(), append.at);
-            match self.runtime.store().append(append).await {
+            match self.runtime.append(append).await {
                 Ok(appended) => {
                     self.written(appended, is_last, events, at);
                     return Ok(());
@@ -64,7 +64,7 @@ impl Drive {
             (Some(lease), true) => LeaseChange::Release { epoch: lease.epoch },
             (Some(lease), false) => LeaseChange::Hold { epoch: lease.epoch },
             (None, true) => LeaseChange::Keep,
-            (None, false) => LeaseChange::Take { owner: settings.owner.clone(), duration: settings.lease },
+            (None, false) => LeaseChange::Take { owner: self.owner.clone(), duration: settings.lease },
         };
         Ok(Append {
             run: self.run_id(),
@@ -80,6 +80,7 @@ impl Drive {
             rules: self.pending.rows.rules.clone(),
             definitions: self.runtime.new_definitions(&self.graph, &self.pending.events),
             audit: self.pending.rows.audit.clone(),
+            notices: self.pending.rows.notices.clone(),
             only_owner: self.only_owner && self.revision == 0,
         })
     }
@@ -110,7 +111,7 @@ impl Drive {
         let taken = appended.epoch.filter(|_| !is_last).map(|epoch| Lease {
             run: self.run_id(),
             epoch,
-            owner: settings.owner.clone(),
+            owner: self.owner.clone(),
             until: at.after(settings.lease),
         });
         match (&self.lease, &taken) {
@@ -194,7 +195,7 @@ impl Drive {
         self.commit().await?;
         if self.lease.is_none() && self.run.end().is_none() {
             let settings = self.runtime.settings();
-            let claimed = self.runtime.store().claim(self.run_id(), &settings.owner, settings.lease).await;
+            let claimed = self.runtime.claim(self.run_id(), &self.owner, settings.lease).await;
             self.lease = Some(claimed.map_err(|error| self.lost(error))?);
             // Whoever moved the run before may have gone on since it was read.
             self.catch_up().await?;
@@ -205,7 +206,7 @@ impl Drive {
     async fn release_lease(&mut self) -> Result<(), RunError> {
         self.keeper = None;
         if let Some(lease) = self.lease.take() {
-            self.runtime.store().release(&lease).await?;
+            self.runtime.release(&lease).await?;
         }
         Ok(())
     }

@@ -53,6 +53,8 @@ pub(crate) struct Drive {
     revision: u64,
     pending: Pending,
     lease: Option<Lease>,
+    /// The name under which this drive holds leases: nobody else's, so that it knows them again.
+    owner: String,
     history: Arc<[Arc<Item>]>,
     context: Context,
     pinned: BTreeMap<AgentId, Arc<pinned::Pinned>>,
@@ -128,7 +130,8 @@ impl Drive {
     ) -> Self {
         let stored = Context::stored(run.context());
         let context = options.context.as_ref().map_or(stored.clone(), |given| given.merged_over(&stored));
-        let moving = runtime.hub().moving(run.id());
+        let moving = runtime.hub().moving(run.id(), run.session());
+        let owner = runtime.new_owner();
         Self {
             runtime,
             graph,
@@ -137,6 +140,7 @@ impl Drive {
             revision,
             pending: Pending::default(),
             lease: None,
+            owner,
             history: Arc::from([]),
             context,
             pinned: BTreeMap::new(),
@@ -281,7 +285,7 @@ impl Drive {
     pub(crate) fn advance(&mut self, input: Input) -> Result<(), RunError> {
         let now = self.runtime.store().now();
         let events = self.run.advance(input.clone(), now)?;
-        self.pending.rows.add(&self.run, &events, now);
+        self.pending.rows.add(&self.run, &events, now, &self.runtime.settings().notify);
         self.pending.events.extend(events);
         self.pending.inputs.push(input);
         Ok(())

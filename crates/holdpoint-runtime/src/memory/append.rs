@@ -7,7 +7,7 @@ use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 
 use crate::memory::tables::{LeaseSlot, Run, Session, Tables};
-use crate::memory::{audit, lease, rules};
+use crate::memory::{audit, lease, notices, rules};
 use crate::ports::store::{
     Append, AppendError, Appended, LeaseChange, PauseRow, PauseStatus, RunStatus, StoreFault, StoreFaultKind,
 };
@@ -29,6 +29,7 @@ pub(super) fn append(tables: &mut Tables, append: Append, now: Timestamp) -> Res
     for (digest, bytes) in &append.definitions {
         tables.definitions.entry(*digest).or_insert_with(|| Arc::clone(bytes));
     }
+    notices::add(tables, &append.notices, append.at);
     let entry = write_entry(tables, &append);
     write_pauses(tables, append.pauses, entry.pause_group);
     let epoch = match append.lease {

@@ -24,9 +24,15 @@
 //! - **A session is owned** by whoever began its first run, for good.
 //! - **Audit records** are numbered from one without a gap, in the order in which appends are written and within an append
 //!   in the order given. Each is chained to the one before it.
+//! - **Notices** are written with the append that they tell of and are due from its time on; one that is there already is
+//!   left as it is. They are claimed in the order in which they are due, those of one moment in the order of their keys.
+//!   Notices of one pause to one destination are told in their order: while the first waits, due or not, the second is
+//!   not claimed. Of an attempt only the outcome of the last one begun counts, and only the first that is told.
 //! - **Pages**: sessions come in the order in which they began, from the last one on; runs in the order of their ids, from
-//!   the last one on; rules in the order of their ids. No page has more than [`PAGE_MAX`](crate::ports::store::PAGE_MAX)
+//!   the last one on; rules in the order of their ids; notices in the order of their keys. No page has more than [`PAGE_MAX`](crate::ports::store::PAGE_MAX)
 //!   rows.
+//! - **Sessions are removed whole**, and only those whose runs are all finished and whose entries are all older. A session
+//!   of the same name that begins later begins anew: its numbers start at one.
 //! - **A deadline is due when its time has come**: `expires_at <= now`, never earlier.
 //!
 //! Whatever is read is a copy.
@@ -35,7 +41,9 @@ mod append;
 mod audit;
 mod lease;
 mod lists;
+mod notices;
 mod read;
+mod retention;
 mod rules;
 mod tables;
 
@@ -50,9 +58,11 @@ use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 
 use crate::ports::clock::Clock;
+use crate::ports::notifier::{Destination, NoticeKey};
 use crate::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
-    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, NoticeFilter, NoticeOutcome, NoticeRow, PauseFilter,
+    PauseRow, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault,
+    StoredRule,
 };
 use tables::Tables;
 
@@ -164,6 +174,31 @@ impl Store for MemoryStore {
 
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         Ok(self.tables().definitions.get(digest).cloned())
+    }
+
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault> {
+        Ok(notices::claim(&mut self.tables(), destinations, limit, hold, self.now()))
+    }
+
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault> {
+        Ok(notices::settle(&mut self.tables(), key, attempt, outcome, self.now()))
+    }
+
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+        Ok(self.tables().notices.get(key).cloned())
+    }
+
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+        Ok(notices::list(&self.tables(), filter))
+    }
+
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        Ok(retention::remove_old(&mut self.tables(), before, limit))
     }
 
     fn durability(&self) -> Durability {

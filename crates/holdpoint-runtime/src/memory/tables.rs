@@ -10,7 +10,8 @@ use holdpoint_core::policy::StandingRule;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 
-use crate::ports::store::{PauseRow, RunStatus};
+use crate::ports::notifier::NoticeKey;
+use crate::ports::store::{NoticeRow, PauseRow, RunStatus};
 
 /// Everything.
 #[derive(Clone, Default)]
@@ -23,6 +24,7 @@ pub(super) struct Tables {
     pub(super) rules: BTreeMap<RuleId, Rule>,
     pub(super) definitions: HashMap<Digest, Arc<[u8]>>,
     pub(super) audit: Vec<AuditRecord>,
+    pub(super) notices: BTreeMap<NoticeKey, NoticeRow>,
 }
 
 #[derive(Clone)]

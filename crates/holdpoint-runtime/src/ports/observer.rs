@@ -9,6 +9,8 @@ use holdpoint_core::pause::PauseKind;
 use holdpoint_core::run::Run;
 use holdpoint_core::time::Timestamp;
 
+use crate::ports::notifier::NoticeKey;
+
 /// Is told what happened in this process, after it happened. It is called where the work is done, outside of any lock, and
 /// must return at once; what it does not want to know it leaves out. Should it panic, nothing else is the worse for it.
 pub trait Observer: Send + Sync + 'static {
@@ -23,6 +25,9 @@ pub trait Observer: Send + Sync + 'static {
 
     /// A tool came to its end.
     fn tool_ran(&self, _call: &ToolRan<'_>) {}
+
+    /// An attempt to tell people of a pause came to its end.
+    fn notice_attempted(&self, _attempted: &NoticeAttempted<'_>) {}
 }
 
 /// What was committed.
@@ -70,6 +75,44 @@ pub struct ToolRan<'a> {
     pub duration: Duration,
     /// Whether it gave a result.
     pub is_ok: bool,
+}
+
+/// An attempt to tell people of a pause.
+#[derive(Debug, Clone, Copy)]
+pub struct NoticeAttempted<'a> {
+    /// What was to be told to whom.
+    pub key: &'a NoticeKey,
+    /// Which attempt it was; 1 for the first.
+    pub attempt: u32,
+    /// What came of it.
+    pub end: AttemptEnd,
+    /// How long it took.
+    pub duration: Duration,
+}
+
+/// What came of an attempt to tell people of a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AttemptEnd {
+    /// They know.
+    Delivered,
+    /// It is tried again.
+    Retried,
+    /// It is not tried any more.
+    Failed,
+    /// It counts for nothing: another attempt overtook it, or what came of it could not be written down.
+    Late,
+}
+
+impl AttemptEnd {
+    /// The name, as metrics spell it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Retried => "retried",
+            Self::Failed => "failed",
+            Self::Late => "late",
+        }
+    }
 }
 
 /// A pause that opened, was voted on or ended.

@@ -116,7 +116,7 @@ impl Runtime {
         let id = run.id();
         let (Some(session), Some(agent)) = (run.session(), run.agent()) else { return Err(AppendError::NoRun(id)) };
         let mut rows = Projection::default();
-        rows.add(run, &events, at);
+        rows.add(run, &events, at, &self.settings().notify);
         let append = Append {
             run: id,
             expected: stored.revision,
@@ -130,12 +130,12 @@ impl Runtime {
             rules: rows.rules,
             definitions: Vec::new(),
             audit: rows.audit,
+            notices: rows.notices,
             only_owner: false,
         };
-        let appended = self.store().append(append).await?;
+        let appended = self.append(append).await?;
         let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
-        self.tell_committed(run, Entry { revision, seq, pause_group, at, events });
-        self.hub().nudge(id);
+        self.tell_changed(run, Entry { revision, seq, pause_group, at, events }, stored.lease.is_none());
         Ok(())
     }
 }

@@ -10,8 +10,8 @@ use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::pause::{Pause, Subject};
 use holdpoint_core::policy::StandingRule;
 use holdpoint_core::refusal::Refusal;
-use holdpoint_core::run::Run;
 use holdpoint_core::run::limits::DECISIONS_MAX;
+use holdpoint_core::run::{Run, check_numbers};
 
 use crate::driver::stored_definition;
 use crate::fault::RunError;
@@ -128,6 +128,8 @@ impl Runtime {
         let stored = self.stored_run_of(id).await?;
         let pause = stored.run.pause(id)?;
         let Subject::Call { path, .. } = &pause.subject else { return Ok(()) };
+        // Before the schema, which would be shown another number.
+        check_numbers(id, arguments)?;
         let (Some(call), Some(frame)) = (stored.run.call(path), stored.run.frame(&path.frame())) else {
             return Ok(());
         };

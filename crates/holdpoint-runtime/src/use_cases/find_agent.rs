@@ -20,9 +20,17 @@ impl Runtime {
         let root = root_agent(&stored.run).ok_or(Refusal::RunNotFound(run))?.clone();
         // Whoever asks is about to move the run.
         self.recent().keep(&stored.run, stored.revision, stored.lease.is_none());
+        self.agent_begun_with(&root).await
+    }
+
+    /// The root agent of a run as its start names it, whatever was set since.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    pub async fn agent_begun_with(&self, root: &AgentBrief) -> Result<AgentWanted, RunError> {
         let definition = stored_definition(self.store().as_ref(), &root.digest).await?;
         let source = definition.map(|definition| definition.source).filter(|source| !source.is_null());
-        Ok(AgentWanted { root: root.id, digest: root.digest, source })
+        Ok(AgentWanted { root: root.id.clone(), digest: root.digest, source })
     }
 }
 

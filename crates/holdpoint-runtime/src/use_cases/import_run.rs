@@ -4,15 +4,35 @@ use std::sync::Arc;
 
 use holdpoint_core::ids::RunId;
 use holdpoint_core::json::Digest;
+use holdpoint_core::pause::Pause;
 use holdpoint_core::record::{Entry, replay};
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 
 use crate::agent::AgentGraph;
 use crate::fault::RunError;
+use crate::ports::notifier::{NoticeKey, NoticeKind};
 use crate::ports::store::{Append, AppendError, LeaseChange, RuleChange};
 use crate::projection::{self, Projection};
 use crate::runtime::Runtime;
+
+/// A run before anything of it is taken in, and after.
+#[derive(Clone, Copy)]
+struct Ends<'a> {
+    before: &'a Run,
+    after: &'a Run,
+}
+
+impl Ends<'_> {
+    /// Whether people are to be told: of what is open when everything is in, and of the end of what was open here before.
+    /// What opened and ended elsewhere is history.
+    fn is_news(self, notice: &NoticeKey) -> bool {
+        match notice.kind {
+            NoticeKind::Opened => self.after.pause(notice.pause).is_ok_and(Pause::is_open),
+            NoticeKind::Settled => self.before.pause(notice.pause).is_ok(),
+        }
+    }
+}
 
 impl Runtime {
     /// Takes a run's entries into the store, those that it does not have yet.
@@ -26,7 +46,7 @@ impl Runtime {
         definitions: &[(Digest, Arc<[u8]>)],
         graph: &AgentGraph,
     ) -> Result<(), RunError> {
-        replay(run, entries)?;
+        let last = replay(run, entries)?;
         let known = self.store().load(run, 0).await?.map_or(Vec::new(), |loaded| loaded.entries);
         let given = entries.len() as u64;
         let stale = || Refusal::StateStale { run, stored: known.len() as u64, given };
@@ -36,17 +56,19 @@ impl Runtime {
             return Err(stale().into());
         }
         let mut state = Run::fold(run, known.iter().flat_map(Entry::timed));
+        let before = state.clone();
         for (index, entry) in entries.iter().enumerate().skip(known.len()) {
-            self.import_entry(&mut state, index as u64, entry, definitions, graph).await.map_err(
-                |error| match error {
+            let ends = Ends { before: &before, after: &last };
+            self.import_entry(&mut state, index as u64, entry, definitions, graph, ends).await.map_err(|error| {
+                match error {
                     AppendError::Fault(fault) => RunError::from(fault),
                     AppendError::SessionBusy { run: active } => match state.agent() {
                         Some(agent) => Refusal::RunActive { run: active, agent: agent.id.clone() }.into(),
                         None => stale().into(),
                     },
                     _ => stale().into(),
-                },
-            )?;
+                }
+            })?;
         }
         Ok(())
     }
@@ -58,14 +80,16 @@ impl Runtime {
         entry: &Entry,
         definitions: &[(Digest, Arc<[u8]>)],
         graph: &AgentGraph,
+        ends: Ends<'_>,
     ) -> Result<(), AppendError> {
         let mut rows = Projection::default();
         for (event, at) in entry.timed() {
             state.apply(event, at);
-            rows.add(state, std::slice::from_ref(event), at);
+            rows.add(state, std::slice::from_ref(event), at, &self.settings().notify);
         }
         // What another run's rule settled is history here; the store that counts its uses may be another one.
         rows.rules.retain(|change| !matches!(change, RuleChange::Used(rule) if rule.run != state.id()));
+        rows.notices.retain(|notice| ends.is_news(notice));
         let (Some(session), Some(agent)) = (state.session().cloned(), state.agent().cloned()) else {
             return Err(AppendError::NoRun(state.id()));
         };
@@ -86,10 +110,11 @@ impl Runtime {
                 .chain(definitions.iter().cloned())
                 .collect(),
             audit: rows.audit,
+            notices: rows.notices,
             only_owner: false,
         };
         let (at, events) = (append.at, Arc::clone(&append.events));
-        let appended = self.store().append(append).await?;
+        let appended = self.append(append).await?;
         let (revision, seq, pause_group) = (appended.revision, appended.seq, appended.pause_group);
         self.tell_committed(state, Entry { revision, seq, pause_group, at, events });
         Ok(())

@@ -10,6 +10,7 @@ mod import_run;
 mod list_pauses;
 mod lists;
 mod read_run;
+mod remove_old;
 mod resume_run;
 mod rules;
 mod stage_input;

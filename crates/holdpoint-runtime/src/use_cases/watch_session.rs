@@ -1,7 +1,10 @@
 //! Watching a session: every event once and in order, and what a model says while it is still speaking.
 //!
 //! Events come from the store, by their number. The hub only says that there is more, so a watcher that is slow, or
-//! that began on another instance, misses nothing and sees nothing twice. Deltas are passed on as they come.
+//! that began on another instance, misses nothing and sees nothing twice. Deltas are passed on as they come; those of
+//! another instance travel apart from the events, and are put in their place between them (`words`).
+
+mod words;
 
 use std::collections::VecDeque;
 
@@ -14,6 +17,8 @@ use crate::fault::RunError;
 use crate::hub::{Lagged, Listener, Live};
 use crate::ports::model::Delta;
 use crate::runtime::Runtime;
+
+use words::Words;
 
 /// What a watcher sees.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +55,8 @@ pub struct WatchSession {
     ready: VecDeque<WatchItem>,
     live: Listener,
     is_behind: bool,
+    /// What models say at other instances.
+    words: Words,
 }
 
 /// How many entries are read from the store at once.
@@ -58,15 +65,20 @@ const PAGE: usize = 128;
 impl Runtime {
     /// Watches a session from the event of this number on (1 is the first).
     pub fn watch_session(&self, session: &SessionId, from: u64) -> WatchSession {
+        // Listening begins before the first read, so that nothing falls in between.
+        let live = self.hub().listen(session);
+        if let Some(link) = self.link() {
+            link.watch(session);
+        }
         WatchSession {
             runtime: self.clone(),
             session: session.clone(),
             next: from.max(1),
             begins_with: None,
             ready: VecDeque::new(),
-            // Listening begins before the first read, so that nothing falls in between.
-            live: self.hub().listen(session),
+            live,
             is_behind: true,
+            words: Words::default(),
         }
     }
 
@@ -88,6 +100,10 @@ impl WatchSession {
             }
             if self.is_behind {
                 self.read_store().await?;
+                continue;
+            }
+            if let Some(run) = self.words.unknown() {
+                self.read_turns(run).await?;
                 continue;
             }
             match self.live.recv().await {
@@ -127,7 +143,23 @@ impl WatchSession {
             Live::Delta { run, frame, delta } => self.ready.push_back(WatchItem::Delta { run, frame, delta }),
             Live::Committed { run, entry } if entry.seq <= self.next => self.queue(run, &entry),
             Live::Committed { .. } => self.is_behind = true,
+            // Where the watch is to begin, the store is asked.
+            Live::More { seq } => self.is_behind |= seq >= self.next || self.begins_with.is_some(),
+            Live::Said(said) => {
+                // Words of a later call than is known of: what came before them is in the store, perhaps.
+                self.is_behind |= self.words.hear(said);
+                self.ready.extend(self.words.due());
+            }
         }
+    }
+
+    /// Reads how far a run is whose beginning was not seen.
+    async fn read_turns(&mut self, run: RunId) -> Result<(), RunError> {
+        let loaded = self.runtime.store().load(run, 0).await?;
+        let entries = loaded.map_or(Vec::new(), |loaded| loaded.entries);
+        self.words.learn(run, &entries, self.next);
+        self.ready.extend(self.words.due());
+        Ok(())
     }
 
     fn begin_at(&mut self, first: &Entry) {
@@ -164,7 +196,11 @@ impl WatchSession {
             if seq == self.next {
                 self.next += 1;
                 self.ready.push_back(WatchItem::Event { seq, run, at: entry.at, event: event.clone() });
+                self.words.see(run, event);
+                self.ready.extend(self.words.due());
             }
         }
+        self.words.see_whole(run, entry.revision);
+        self.ready.extend(self.words.due());
     }
 }

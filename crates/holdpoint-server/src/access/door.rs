@@ -18,20 +18,26 @@ pub struct Door {
     origins: Vec<String>,
 }
 
+/// The names of every machine for itself.
+const LOOPBACK: [&str; 3] = ["localhost", "127.0.0.1", "[::1]"];
+
 impl Door {
     /// The names of this machine for itself, at the port that is listened on, and further names.
     ///
     /// A further name without a port is taken with every port of a web server: none, and the one listened on.
     pub fn of_loopback(listen: SocketAddr, further: &[String]) -> Self {
-        let names = ["localhost", "127.0.0.1", "[::1]"].map(str::to_owned);
+        let names = LOOPBACK.map(str::to_owned);
         let names = names.into_iter().chain(further.iter().map(|name| name.to_ascii_lowercase()));
         Self { hosts: names.flat_map(|name| with_ports(&name, listen.port())).collect(), origins: Vec::new() }
     }
 
-    /// Only these names. None: any, for a server whose callers show credentials.
+    /// Only these names, and those of this machine for itself, by which health checks ask beside the server: no page of
+    /// anybody else has them. None: any, for a server whose callers show credentials.
     pub fn of_names(listen: SocketAddr, names: &[String]) -> Self {
-        let names = names.iter().map(|name| name.to_ascii_lowercase());
-        Self { hosts: names.flat_map(|name| with_ports(&name, listen.port())).collect(), origins: Vec::new() }
+        match names {
+            [] => Self { hosts: Vec::new(), origins: Vec::new() },
+            names => Self::of_loopback(listen, names),
+        }
     }
 
     /// Lets pages of these origins in, such as `https://console.example`.
@@ -102,7 +108,7 @@ fn with_ports(name: &str, port: u16) -> Vec<String> {
     match (has_port, port) {
         (true, _) => vec![name.to_owned()],
         (false, 80 | 443) => vec![name.to_owned(), format!("{name}:{port}")],
-        (false, port) if matches!(name, "localhost" | "127.0.0.1" | "[::1]") => vec![format!("{name}:{port}")],
+        (false, port) if LOOPBACK.contains(&name) => vec![format!("{name}:{port}")],
         (false, port) => vec![name.to_owned(), format!("{name}:{port}")],
     }
 }
@@ -114,8 +120,10 @@ fn check_site(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<(), Pro
         None | Some(b"same-origin" | b"none") => Ok(()),
         Some(_) => {
             let is_link = said("sec-fetch-mode") == Some(b"navigate") && said("sec-fetch-dest") == Some(b"document");
-            let is_page = matches!(uri.path(), "/" | "/docs");
-            if is_link && is_page && *method == Method::GET { Ok(()) } else { Err(foreign_page()) }
+            let is_page = matches!(uri.path(), "/" | "/docs") || uri.path().starts_with("/pauses/");
+            // Programs that look into letters ask for the head of what is linked, too.
+            let only_reads = matches!(*method, Method::GET | Method::HEAD);
+            if is_link && is_page && only_reads { Ok(()) } else { Err(foreign_page()) }
         }
     }
 }
@@ -216,9 +224,12 @@ mod tests {
         ];
         assert_eq!(check(&solo(), "/", &link), None);
         assert_eq!(check(&solo(), "/docs", &link), None);
+        assert_eq!(check(&solo(), "/pauses/pau_0198c0ffee007000800000000000beef_1", &link), None);
         assert_eq!(check(&solo(), "/api/v1/pauses", &link), Some("bad_origin"));
         let framed = [link[0], link[1], link[2], ("sec-fetch-dest", "iframe")];
         assert_eq!(check(&solo(), "/", &framed), Some("bad_origin"));
+        let asked = |method: Method| solo().check(&method, &Uri::from_static("/pauses/pau_1"), &headers(&link)).is_ok();
+        assert_eq!([Method::GET, Method::HEAD, Method::POST, Method::PUT].map(asked), [true, true, false, false]);
     }
 
     #[test]
@@ -231,6 +242,15 @@ mod tests {
         }
         let elsewhere = [("host", "evil.example"), ("origin", "https://console.example")];
         assert_eq!(check(&door, "/", &elsewhere), Some("bad_host"));
+    }
+
+    #[test]
+    fn a_server_with_names_is_also_asked_by_health_checks_beside_it() {
+        let named = Door::of_names("0.0.0.0:8888".parse().unwrap(), &["holdpoint.example".to_owned()]);
+        assert_eq!(check(&named, "/", &[("host", "holdpoint.example")]), None);
+        assert_eq!(check(&named, "/readyz", &[("host", "127.0.0.1:8888")]), None);
+        assert_eq!(check(&named, "/readyz", &[("host", "127.0.0.1:9")]), Some("bad_host"));
+        assert_eq!(check(&named, "/readyz", &[("host", "evil.example")]), Some("bad_host"));
     }
 
     #[test]

@@ -160,6 +160,6 @@ fn unauthenticated(detail: &'static str) -> Problem {
 }
 
 /// Names that no caller may go by: decisions under them were not made by a person.
-fn is_reserved(actor: &ActorId) -> bool {
+pub(crate) fn is_reserved(actor: &ActorId) -> bool {
     *actor == ActorId::local() || *actor == ActorId::timeout() || actor.as_str() == "policy"
 }

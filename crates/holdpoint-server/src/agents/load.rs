@@ -53,9 +53,16 @@ pub(super) trait Scripts {
     fn script(&self, name: &str) -> (Option<PathBuf>, Result<String, String>);
 }
 
-/// Makes agents of files that were read.
-pub(super) fn load(folder: Folder, before: &Live, workshop: &Workshop, scripts: &dyn Scripts) -> Reading {
-    let mut loading = Loading { before, workshop, scripts, live: Live::default(), said: Vec::new(), is_fatal: false };
+/// Makes agents of files that were read, for a server whose store is Redis or not.
+pub(super) fn load(
+    folder: Folder,
+    before: &Live,
+    workshop: &Workshop,
+    scripts: &dyn Scripts,
+    has_redis: bool,
+) -> Reading {
+    let (live, said) = (Live::default(), Vec::new());
+    let mut loading = Loading { before, workshop, scripts, has_redis, live, said, is_fatal: false };
     for loaded in &folder.agents {
         loading.add(&folder, loaded);
     }
@@ -73,6 +80,7 @@ struct Loading<'a> {
     before: &'a Live,
     workshop: &'a Workshop,
     scripts: &'a dyn Scripts,
+    has_redis: bool,
     live: Live,
     said: Vec<Diagnostic>,
     is_fatal: bool,
@@ -122,10 +130,12 @@ impl Loading<'_> {
         let interrupt = loaded.file.spec.interrupt.as_ref();
         match interrupt.and_then(|interrupt| interrupt.checkpoint_backend) {
             None | Some(CheckpointBackend::Memory) => true,
+            Some(CheckpointBackend::Redis) if self.has_redis => true,
             Some(CheckpointBackend::Redis) => {
                 let message = "`checkpoint_backend: redis` is asked for, and the server's store is not Redis";
                 let problem = loaded.places.error("spec.interrupt.checkpoint_backend", Code::Conflict, message);
-                let hint = "leave `checkpoint_backend` out: pauses are kept in the server's own store";
+                let hint = "leave `checkpoint_backend` out, since pauses are kept in the server's own store; or serve \
+                            from Redis, with `--store redis://…`";
                 self.said.push(problem.with_hint(hint));
                 self.is_fatal = true;
                 false

@@ -43,6 +43,8 @@ struct Shared {
     policies: Arc<ArcSwap<PolicySet>>,
     workshop: Arc<Workshop>,
     versions: Versions,
+    /// Whether the server's store is Redis.
+    has_redis: bool,
     /// Where the agents come from; `None` where they never change.
     origin: Option<Origin>,
 }
@@ -62,6 +64,8 @@ pub struct CatalogueOptions {
     pub working_folder: PathBuf,
     /// The MCP servers that agents may name.
     pub mcp_servers: Vec<String>,
+    /// Whether the server's store is Redis, which agents may demand (`checkpoint_backend`).
+    pub has_redis: bool,
     /// Whether a file with an error keeps the server from starting.
     pub is_strict: bool,
 }
@@ -72,6 +76,7 @@ impl Default for CatalogueOptions {
             environment: Arc::new(ProcessEnvironment),
             working_folder: PathBuf::from("."),
             mcp_servers: Vec::new(),
+            has_redis: false,
             is_strict: false,
         }
     }
@@ -125,6 +130,7 @@ impl Catalogue {
             policies,
             workshop: Arc::new(workshop),
             versions: Versions::default(),
+            has_redis: options.has_redis,
             origin,
         }))
     }
@@ -188,7 +194,7 @@ impl Catalogue {
 
     /// Serves what was read; says whether a server must not start with it.
     fn take(&self, folder: Folder, before: &Live, scripts: &dyn load::Scripts) -> bool {
-        let reading = load::load(folder, before, &self.0.workshop, scripts);
+        let reading = load::load(folder, before, &self.0.workshop, scripts, self.0.has_redis);
         if let Some(policies) = reading.policies {
             self.0.policies.store(Arc::new(policies));
         }
@@ -229,6 +235,15 @@ impl Catalogue {
             Some(source) => self.0.versions.find(wanted, source, &self.0.workshop).await,
             // It was made in code: the agent of that name goes on, with the definition that the run remembers.
             None => live,
+        }
+    }
+
+    /// As [`Catalogue::version`], for what people are shown and never to be run: it is there also where a variable or a
+    /// provider that the version was built with is gone.
+    pub(crate) async fn as_shown(&self, wanted: &AgentWanted) -> Option<Arc<ServedAgent>> {
+        match &wanted.source {
+            Some(source) => self.0.versions.find_shown(wanted, source, &self.0.workshop).await,
+            None => self.find(wanted.root.as_str()),
         }
     }
 }

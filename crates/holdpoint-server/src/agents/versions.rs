@@ -13,9 +13,17 @@ use crate::agents::card::ServedAgent;
 /// How many versions are kept at hand.
 const VERSIONS_MAX: usize = 256;
 
-/// Versions that were rebuilt, the one asked for last at the end.
+/// Versions that were rebuilt.
 #[derive(Default)]
-pub(super) struct Versions(Mutex<VecDeque<(Digest, Arc<ServedAgent>)>>);
+pub(super) struct Versions {
+    whole: Shelf,
+    /// Such as can be shown and not run.
+    hollow: Shelf,
+}
+
+/// Some versions, the one asked for last at the end.
+#[derive(Default)]
+struct Shelf(Mutex<VecDeque<(Digest, Arc<ServedAgent>)>>);
 
 impl Versions {
     /// A version, rebuilt where it is not at hand.
@@ -25,7 +33,7 @@ impl Versions {
         source: &Value,
         workshop: &Arc<Workshop>,
     ) -> Option<Arc<ServedAgent>> {
-        if let Some(known) = self.known(&wanted.digest) {
+        if let Some(known) = self.whole.known(&wanted.digest) {
             return Some(known);
         }
         let (source, workshop) = (source.clone(), workshop.clone());
@@ -34,7 +42,7 @@ impl Versions {
         match built.unwrap_or_else(|_| Err("it panicked".to_owned())) {
             Ok(agent) => {
                 let agent = Arc::new(agent);
-                self.keep(wanted.digest, agent.clone());
+                self.whole.keep(wanted.digest, agent.clone());
                 Some(agent)
             }
             Err(problem) => {
@@ -50,6 +58,44 @@ impl Versions {
         }
     }
 
+    /// A version to be shown and never to be run, rebuilt where it is not at hand.
+    pub(super) async fn find_shown(
+        &self,
+        wanted: &AgentWanted,
+        source: &Value,
+        workshop: &Arc<Workshop>,
+    ) -> Option<Arc<ServedAgent>> {
+        let digest = &wanted.digest;
+        if let Some(known) = self.whole.known(digest).or_else(|| self.hollow.known(digest)) {
+            return Some(known);
+        }
+        let (source, workshop) = (source.clone(), workshop.clone());
+        let built = tokio::task::spawn_blocking(move || match rebuild(&source, &workshop) {
+            Ok(whole) => Ok((whole, true)),
+            Err(_) => rebuild(&source, &workshop.hollow()).map(|hollow| (hollow, false)),
+        });
+        match built.await.unwrap_or_else(|_| Err("it panicked".to_owned())) {
+            Ok((agent, is_whole)) => {
+                let agent = Arc::new(agent);
+                let shelf = if is_whole { &self.whole } else { &self.hollow };
+                shelf.keep(*digest, agent.clone());
+                Some(agent)
+            }
+            Err(problem) => {
+                tracing::warn!(
+                    target: "holdpoint::agents",
+                    agent = %wanted.root,
+                    %digest,
+                    problem,
+                    "the version that a run began with cannot be read; the run is shown as its agent is now"
+                );
+                None
+            }
+        }
+    }
+}
+
+impl Shelf {
     fn known(&self, digest: &Digest) -> Option<Arc<ServedAgent>> {
         let mut known = self.lock();
         let at = known.iter().position(|(of, _)| of == digest)?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 pub use body::{JsonBody, OptionalJsonBody, from_json, object, objects, read_body, require_json};
 pub use query::{Params, Query};
-pub use rate::RateLimiter;
+pub use rate::{Pace, RateLimiter};
 pub use streams::{StreamPermit, StreamSlots};
 
 /// The bounds. Defaults are for a server in production; a test may lower them.
@@ -68,7 +68,7 @@ impl Default for Limits {
             head_bytes_max: 64 << 10,
             headers_max: 100,
             head_timeout: Duration::from_secs(15),
-            connections_max: 10_000,
+            connections_max: 20_000,
             requests_per_second: 200,
             requests_burst: 1_000,
             streams_per_caller: 256,
@@ -84,5 +84,16 @@ impl Default for Limits {
             socket_heartbeat: Duration::from_secs(25),
             socket_sessions_max: 256,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_is_room_for_as_many_connections_as_there_may_be_sockets() {
+        let limits = Limits::default();
+        assert!(limits.connections_max >= limits.sockets_max && limits.sockets_max >= 15_000, "{limits:?}");
     }
 }

@@ -1,5 +1,5 @@
-//! What is counted and timed, for Prometheus. Labels are words of ours: nothing that a client, a model or a tool said
-//! ever becomes one.
+//! What is counted and timed, for Prometheus. Labels are words of ours or of the operator's: nothing that a client, a model
+//! or a tool said ever becomes one.
 //!
 //! [`Metrics`] is also the runtime's observer: hand it to the runtime's builder, and to [`crate::serve::serve_with`].
 
@@ -10,7 +10,9 @@ use std::sync::Arc;
 
 use holdpoint_core::event::{RunEnd, RunEvent};
 use holdpoint_core::pause::PauseKind;
-use holdpoint_runtime::ports::observer::{Change, Committed, ModelCalled, Observer, PauseChange, ToolRan};
+use holdpoint_runtime::ports::observer::{
+    Change, Committed, ModelCalled, NoticeAttempted, Observer, PauseChange, ToolRan,
+};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -39,6 +41,7 @@ struct Counted {
     model_seconds: Family<Success, Histogram, fn() -> Histogram>,
     model_tokens: Family<Direction, Counter>,
     tool_seconds: Family<Success, Histogram, fn() -> Histogram>,
+    notices: Family<Told, Counter>,
     streams: Gauge,
     inbox: tokio::sync::Mutex<Option<tokio::time::Instant>>,
 }
@@ -73,6 +76,12 @@ struct Kind {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Ended {
     kind: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Told {
+    destination: String,
     outcome: &'static str,
 }
 
@@ -121,6 +130,7 @@ impl Counted {
             model_seconds: Family::new_with_constructor(slow),
             model_tokens: Family::default(),
             tool_seconds: Family::new_with_constructor(slow),
+            notices: Family::default(),
             streams: Gauge::default(),
             inbox: tokio::sync::Mutex::default(),
         };
@@ -146,6 +156,7 @@ impl Counted {
         registry.register("model_call_seconds", "Time of model calls", self.model_seconds.clone());
         registry.register("model_tokens", "Tokens read and written by models", self.model_tokens.clone());
         registry.register("tool_call_seconds", "Time of tool calls", self.tool_seconds.clone());
+        registry.register("notices", "Attempts to tell people of pauses, made here", self.notices.clone());
         registry.register("open_streams", "Streams and long polls that are open", self.streams.clone());
     }
 }
@@ -191,6 +202,11 @@ impl Observer for Metrics {
 
     fn tool_ran(&self, call: &ToolRan<'_>) {
         self.0.tool_seconds.get_or_create(&success(call.is_ok)).observe(call.duration.as_secs_f64());
+    }
+
+    fn notice_attempted(&self, attempted: &NoticeAttempted<'_>) {
+        let (destination, outcome) = (attempted.key.destination.to_string(), attempted.end.name());
+        self.0.notices.get_or_create(&Told { destination, outcome }).inc();
     }
 }
 

@@ -9,6 +9,10 @@ const cards = new Map();
 let watching = false; // Whether what is not shown is known not to be there.
 const byId = (id) => document.getElementById(id);
 
+// The page of one pause, as letters and messages link to it. It shows the same card, and nothing else; opening it decides nothing.
+const only = location.pathname.startsWith("/pauses/") ? location.pathname.slice("/pauses/".length) : null;
+const onlyPath = `/api/v1/pauses/${encodeURIComponent(only)}`;
+
 // ---- the document ----
 
 function element(tag, options = {}, ...children) {
@@ -130,12 +134,14 @@ const rest = (millis) => new Promise((done) => setTimeout(done, millis));
 // ---- pauses ----
 
 function show(pause) {
+  if (only && pause.id !== only) return;
   const settled = pause.status !== "open";
   const known = cards.get(pause.id);
   if (settled) {
-    if (known) {
+    if (known || only) {
       const card = settledCard(pause);
-      known.replaceWith(card);
+      if (known) known.replaceWith(card);
+      else byId("pauses").replaceChildren(card);
       tellOutcome(pause, card.querySelector(".outcome"));
     }
     cards.delete(pause.id);
@@ -152,7 +158,7 @@ function show(pause) {
 
 function count() {
   byId("count").textContent = cards.size ? `(${cards.size})` : "";
-  byId("none").hidden = !watching || cards.size > 0 || byId("pauses").children.length > 0;
+  byId("none").hidden = only || !watching || cards.size > 0 || byId("pauses").children.length > 0;
   const old = [...byId("pauses").querySelectorAll(".settled")];
   old.slice(0, Math.max(0, old.length - KEPT_MAX)).forEach((card) => card.remove());
 }
@@ -331,6 +337,8 @@ async function followPauses() {
           watching = true;
           trouble();
           count();
+          // The stream tells what is open; this one may be over.
+          if (only) read(onlyPath).then(show).catch((error) => trouble(error.message));
         }
         if (event.startsWith("pause.")) show(data);
       }
@@ -415,9 +423,17 @@ async function followTalk(run, box) {
 
 // ---- begin ----
 
+function alone() {
+  document.title = "holdpoint: one pause";
+  byId("which").textContent = "One pause";
+  byId("all").hidden = false;
+  byId("begun").hidden = byId("try").hidden = true;
+}
+
 async function begin() {
   try {
-    await showAgents();
+    if (only) show(await read(onlyPath));
+    else await showAgents();
     byId("key").hidden = true;
     const { store } = await (await fetch("/readyz")).json();
     byId("store").textContent = store.survives_crash ? `What is decided is kept (${store.name}).` : `Nothing is kept when this server ends (${store.name}).`;
@@ -433,5 +449,6 @@ byId("key").addEventListener("submit", (event) => {
   begin();
 });
 
+if (only) alone();
 begin();
 followPauses();

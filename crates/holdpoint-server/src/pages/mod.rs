@@ -23,6 +23,8 @@ pub(crate) fn router(api: OpenApi) -> Router<App> {
     Router::new()
         .route("/openapi.json", get(move || async move { json(document.clone()) }))
         .route("/", get(|| async { html(include_str!("index.html")) }))
+        // The page of one pause, to which letters and messages link. It only shows it: a GET never decides.
+        .route("/pauses/{pause}", get(|| async { html(include_str!("index.html")) }))
         .route("/docs", get(|| async { html(include_str!("docs.html")) }))
         .route("/favicon.ico", get(|| async { StatusCode::NO_CONTENT }))
         .route("/assets/index.js", get(|| async { script(include_str!("index.js")) }))

@@ -56,6 +56,8 @@ codes! {
     METHOD_NOT_ALLOWED = "method_not_allowed", METHOD_NOT_ALLOWED, "The method is not one of this route's";
     /// None of the formats that the client takes can be given.
     NOT_ACCEPTABLE = "not_acceptable", NOT_ACCEPTABLE, "None of the accepted formats can be given";
+    /// What would run was not shown whole where it was approved.
+    NOT_FULLY_DISPLAYED = "not_fully_displayed", CONFLICT, "What would run was not shown whole";
     /// The body is larger than one may be.
     PAYLOAD_TOO_LARGE = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     /// More requests in a short time than one caller may make.

@@ -1,6 +1,7 @@
 //! One table from what use cases say to statuses. Nothing else maps them.
 
 use holdpoint_core::Refusal;
+use holdpoint_runtime::ports::store::StoreFaultKind;
 use holdpoint_runtime::{Fault, RunError};
 use http::StatusCode;
 
@@ -26,6 +27,7 @@ pub fn status_of(code: &str) -> (StatusCode, &'static str) {
         "decision_not_allowed" => (StatusCode::UNPROCESSABLE_ENTITY, "The decision does not answer this pause"),
         "invalid_answers" => (StatusCode::UNPROCESSABLE_ENTITY, "The answers do not fit the questions"),
         "invalid_arguments" => (StatusCode::UNPROCESSABLE_ENTITY, "The arguments are not accepted"),
+        "number_out_of_range" => (StatusCode::UNPROCESSABLE_ENTITY, "A number cannot be kept exactly"),
         "invalid_definition" => (StatusCode::UNPROCESSABLE_ENTITY, "The definition is not valid"),
         "invalid_rule" => (StatusCode::UNPROCESSABLE_ENTITY, "The rule is not accepted"),
         "over_limit" => (StatusCode::UNPROCESSABLE_ENTITY, "Something is too long or too many"),
@@ -72,6 +74,11 @@ impl From<Fault> for Problem {
         tracing::warn!(code = fault.code(), error = &fault as &dyn std::error::Error, "the world failed");
         // Only the kind of disorder is told. A store's or model's own words may name files, addresses or queries.
         let detail = match &fault {
+            Fault::Store(fault) if fault.kind == StoreFaultKind::Unknown => format!(
+                "the store could not {}: {}; read it before you try again, or send the same decision again, which is no \
+                 error if it was recorded",
+                fault.doing, fault.kind
+            ),
             Fault::Store(fault) => format!("the store could not {}: {}", fault.doing, fault.kind),
             Fault::Model { run, .. } => format!("run {run} could not go on: its model gave no reply"),
             other => other.to_string(),

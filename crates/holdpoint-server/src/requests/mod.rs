@@ -20,6 +20,7 @@ use async_trait::async_trait;
 use holdpoint_core::ids::{BadId, RunId};
 use holdpoint_core::run::Run;
 use holdpoint_runtime::agent::AgentGraph;
+use holdpoint_runtime::settings::DriftPolicy;
 use holdpoint_runtime::worker::{AgentSource, AgentWanted};
 use serde::{Deserialize, Serialize};
 
@@ -84,12 +85,13 @@ pub(crate) fn request_of(run: &Run) -> Option<RequestId> {
 pub(crate) struct Sources {
     desk: Desk,
     agents: Catalogue,
+    drift: DriftPolicy,
 }
 
 impl App {
     /// Where the agents of stored runs are found.
     pub(crate) fn sources(&self) -> Sources {
-        Sources { desk: self.desk().clone(), agents: self.agents().clone() }
+        Sources { desk: self.desk().clone(), agents: self.agents().clone(), drift: self.runtime().settings().drift }
     }
 }
 
@@ -98,7 +100,11 @@ impl AgentSource for Sources {
     async fn graph(&self, wanted: &AgentWanted) -> Option<Arc<AgentGraph>> {
         match wanted.source.as_ref().and_then(agent::Source::read) {
             Some(source) => self.desk.graph(&source).ok(),
-            None => self.agents.graph(wanted).await,
+            None => match self.agents.find(wanted.root.as_str()) {
+                // The driver compares it with what the run knows, and does what the policy says.
+                Some(agent) if self.drift != DriftPolicy::Pinned => Some(agent.graph.clone()),
+                _ => self.agents.graph(wanted).await,
+            },
         }
     }
 }

@@ -59,12 +59,24 @@ impl Bench {
     }
 
     pub(super) fn open_with(&self, is_strict: bool) -> Result<Catalogue, BadAgents> {
-        let options = CatalogueOptions {
+        self.open_as(CatalogueOptions { is_strict, ..self.options() })
+    }
+
+    /// Opens the folder for a server whose store is Redis.
+    pub(super) fn open_on_redis(&self) -> Result<Catalogue, BadAgents> {
+        self.open_as(CatalogueOptions { has_redis: true, ..self.options() })
+    }
+
+    fn options(&self) -> CatalogueOptions {
+        CatalogueOptions {
             environment: Arc::new(self.environment.clone()),
             working_folder: self.folder.path().to_owned(),
-            is_strict,
             mcp_servers: vec!["files".to_owned()],
-        };
+            ..CatalogueOptions::default()
+        }
+    }
+
+    fn open_as(&self, options: CatalogueOptions) -> Result<Catalogue, BadAgents> {
         Catalogue::open(AgentFolder::new(self.folder.path().join("agents")), options)
     }
 

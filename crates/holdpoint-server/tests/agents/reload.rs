@@ -136,6 +136,9 @@ fn a_store_that_is_not_there_stops_the_start_and_memory_does_not() {
     bench.write("a.yaml", &with("redis"));
     let refused = bench.open().err().unwrap();
     assert!(refused.to_string().contains("checkpoint_backend: redis"), "{refused}");
+    assert!(refused.to_string().contains("--store redis://"), "it says what to do: {refused}");
+    // Where Redis is the server's store it is what was asked for.
+    assert!(bench.open_on_redis().is_ok());
 }
 
 #[tokio::test(start_paused = true)]

@@ -115,7 +115,8 @@ spec:
 "#;
 
 /// Agents that differ from the trader in one setting each.
-const SETTINGS: [(&str, &str); 4] = [
+const SETTINGS: [(&str, &str); 5] = [
+    ("brief", "  max_turns: 1\n"),
     ("queue", "  on_message_while_held: queue\n"),
     ("supersede", "  on_message_while_held: supersede\n"),
     ("revise", "      approval: { on_note: revise }\n"),
@@ -208,6 +209,11 @@ pub fn catalogue(folder: &Path, files: &BTreeMap<String, String>, model_url: &st
         .with("OPENAI_BASE_URL", model_url)
         .with("OPENAI_API_KEY", "a-key-for-tests")
         .with("TOOLS", tools_url);
+    // A variable that is gone as soon as no file names it.
+    let environment = match files.values().any(|text| text.contains("${OLD_TOOLS}")) {
+        true => environment.with("OLD_TOOLS", tools_url),
+        false => environment,
+    };
     let options = CatalogueOptions {
         environment: Arc::new(environment),
         working_folder: folder.to_owned(),

@@ -183,3 +183,35 @@ async fn of_two_actions_one_is_decided_elsewhere_and_only_the_other_here() {
     assert_eq!(stage.tools.calls().len(), 1);
     assert!(stage.tools.calls()[0].contains("FPT"));
 }
+
+#[tokio::test]
+async fn a_number_that_would_not_run_as_it_was_sent_is_refused_at_every_door() {
+    let stage = Stage::solo().await;
+    let (mut client, _watcher) = held(&stage, Reply::call("execute_trade", trade("VNM"))).await;
+    let pause = pauses(&stage).await.remove(0);
+    let before = stage.everything().await;
+    let path = format!("/api/v1/pauses/{}/decide", pause["id"].as_str().unwrap());
+    for number in ["18446744073709551616", "1e400", "0.1000000000000000055511151231257827"] {
+        let args = format!(r#"{{"symbol":"VNM","quantity":5,"price":{number}}}"#);
+        let native = format!(r#"{{"decision":"approve_edited","args":{args}}}"#);
+        let request = stage.request("POST", &path).header("content-type", "application/json").body(native);
+        let answer = crate::stage::Answer::to(request).await;
+        assert_eq!((answer.status, &answer.json()["code"]), (422, &json!("number_out_of_range")), "{}", answer.body);
+        let edit = format!(
+            r#"{{"type":"approval","session_id":"s","approval_key":"s_1","decisions":[{{"type":"edit","edited_action":{{"name":"execute_trade","args":{args}}}}}]}}"#
+        );
+        client.send_frame(tokio_tungstenite::tungstenite::Message::text(edit)).await;
+        let told = client.until(is("error")).await.pop().unwrap();
+        assert_eq!(told["error"]["code"], "invalid_args", "{told}");
+        assert_eq!(told["error"]["details"]["reason"], "number_out_of_range", "{told}");
+    }
+    assert_eq!(stage.everything().await, before);
+    // The largest that fits runs as it was sent.
+    stage.model.push(Reply::text("Xong."));
+    let args = r#"{"symbol":"VNM","quantity":18446744073709551615}"#;
+    let native = format!(r#"{{"decision":"approve_edited","args":{args}}}"#);
+    let request = stage.request("POST", &path).header("content-type", "application/json").body(native);
+    assert_eq!(crate::stage::Answer::to(request).await.status, 200);
+    client.until(is("message_stop")).await;
+    assert!(stage.tools.calls()[0].contains("18446744073709551615"), "{:?}", stage.tools.calls());
+}

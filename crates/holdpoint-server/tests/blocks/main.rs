@@ -9,15 +9,18 @@ mod rebuilt;
 mod sample_client;
 mod stage;
 #[allow(dead_code, reason = "shared with other tests, which use more of it")]
-#[path = "../superagent/tool_server.rs"]
+#[path = "../common/tool_server.rs"]
 mod tool_server;
 
 mod bad_inputs;
+mod credentials;
 mod deciders;
 mod dialogs;
+mod display;
 mod doors;
 mod exchange;
 mod golden;
+mod names;
 mod reconnect;
 mod repeats;
 mod settings;

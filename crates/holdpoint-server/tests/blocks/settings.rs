@@ -179,9 +179,13 @@ async fn tools_are_shown_outside_groups_or_not_at_all_as_their_display_says() {
 async fn the_option_for_other_words_is_in_the_language_of_the_question() {
     let stage = Stage::solo().await;
     let mut client = stage.connect().await;
-    for (number, (question, label)) in
-        [("Which one?", "Other"), ("Bạn muốn cái nào?", "Khác"), ("どれにしますか?", "その他")].into_iter().enumerate()
-    {
+    let languages = [
+        ("Which one?", "Other"),
+        ("Bạn muốn cái nào?", "Khác"),
+        ("どれにしますか?", "その他"),
+        ("您要哪一个?", "其他"),
+    ];
+    for (number, (question, label)) in languages.into_iter().enumerate() {
         let session = format!("s{number}");
         let questions = json!({"questions": [{"question": question, "options": [{"label": "1"}]}]});
         stage.model.push(Reply::call("ask_user_question", questions));
@@ -191,4 +195,48 @@ async fn the_option_for_other_words_is_in_the_language_of_the_question() {
         let option = &delta["delta"]["action_requests"][0]["args"]["questions"][0]["options"][1];
         assert_eq!((&option["label"], &option["input"]), (&json!(label), &json!(true)), "{delta}");
     }
+}
+
+/// What each call of the model was told, as text.
+fn told_each(stage: &Stage) -> Vec<String> {
+    stage.model.requests().iter().map(|asked| Value::Array(asked.messages().to_vec()).to_string()).collect()
+}
+
+#[tokio::test]
+async fn words_beside_a_decision_reach_the_nested_agent_that_asked() {
+    let stage = Stage::solo().await;
+    let mut client = stage.connect().await;
+    stage.model.push(Reply::call("trader", json!({"input": "Mua VNM"})));
+    stage.model.push(Reply::call("execute_trade", json!({"symbol": "VNM", "quantity": 1})));
+    client.send(&message("desk", "s", "Mua")).await;
+    until_asked(&mut client).await;
+    stage.model.push(Reply::text("Đã mua."));
+    stage.model.push(Reply::text("Xong."));
+    let mut command = approval(json!([{"type": "approve"}]));
+    command["user_edit_content"] = json!("Giá dưới 80 thôi");
+    client.send(&command).await;
+    let told = client.until(|event| event["type"] == "message_stop" || event["type"] == "error").await;
+    assert_eq!(told.last().unwrap()["stop_reason"], "end_turn", "{told:?}");
+    let each = told_each(&stage);
+    let heard: Vec<bool> = each.iter().map(|told| told.contains("Giá dưới 80 thôi")).collect();
+    // The desk asks the trader, which trades and is told; the desk itself only reads what the trader says.
+    assert_eq!(heard, [false, false, true, false], "{each:?}");
+    assert_eq!(stage.tools.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn words_beside_a_decision_are_kept_where_no_model_will_be_asked_again() {
+    let stage = Stage::solo().await;
+    let mut client = held(&stage, "brief").await;
+    let mut command = named(approval(json!([{"type": "approve"}])), "n1");
+    command["user_edit_content"] = json!("Cảm ơn");
+    client.send(&command).await;
+    let told = client.until(|event| event["type"] == "message_stop" || event["type"] == "error").await;
+    assert_eq!(told.last().unwrap()["stop_reason"], "max_turns", "{told:?}");
+    let resolved = told.iter().find(|event| event["type"] == "approval_resolved").unwrap();
+    assert_eq!((&resolved["outcome"], &resolved["request_id"]), (&json!("decided"), &json!("n1")));
+    assert_eq!(stage.tools.calls().len(), 1, "what was approved ran");
+    let history = Value::Array(stage.history("s").await).to_string();
+    assert!(history.contains("Cảm ơn"), "{history}");
+    assert_eq!(client.ask(&command, "approval_resolved").await, *resolved, "and once more");
 }

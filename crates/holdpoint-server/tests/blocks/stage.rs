@@ -10,6 +10,7 @@ use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::Runtime;
 use holdpoint_runtime::ports::tool::Deadline;
 use holdpoint_runtime::settings::Settings;
+use holdpoint_server::access::Credentials;
 use holdpoint_server::limits::Limits;
 use holdpoint_server::{Running, ServerConfig, serve};
 use holdpoint_stores::sqlite::SqliteStore;
@@ -30,6 +31,8 @@ pub const BEGINNING: i64 = 1_794_744_000_000;
 pub struct Setup {
     /// Whether callers show keys; see [`agents::key`].
     pub has_keys: bool,
+    /// What callers show instead.
+    pub credentials: Option<Arc<dyn Fn() -> Credentials + Send + Sync>>,
     pub limits: Option<Limits>,
     /// Whether who began a run may decide what it asks.
     pub requester_may_not_approve: bool,
@@ -83,7 +86,10 @@ impl Stage {
         let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let config = ServerConfig {
-            credentials: self.setup.has_keys.then(agents::credentials),
+            credentials: match &self.setup.credentials {
+                Some(credentials) => Some(credentials()),
+                None => self.setup.has_keys.then(agents::credentials),
+            },
             limits: self.setup.limits.clone().unwrap_or_default(),
             requester_may_approve: !self.setup.requester_may_not_approve,
             stop_grace: Duration::from_secs(5),
@@ -105,6 +111,24 @@ impl Stage {
         tokio::task::spawn_blocking(move || threads.shutdown_timeout(Duration::from_secs(5))).await.unwrap();
         self.clock.advance(Duration::from_secs(60));
         self.serve().await;
+    }
+
+    /// As [`Stage::kill_and_start`], with other bounds.
+    pub async fn restart_with(&mut self, limits: Limits) {
+        self.setup.limits = Some(limits);
+        self.kill_and_start().await;
+    }
+
+    /// As [`Stage::kill_and_start`], with a file that is new or has changed.
+    pub async fn replace_file(&mut self, path: &str, text: &str) {
+        self.files.insert(path.to_owned(), text.to_owned());
+        self.kill_and_start().await;
+    }
+
+    /// As [`Stage::kill_and_start`], without a file.
+    pub async fn remove_file(&mut self, path: &str) {
+        self.files.remove(path);
+        self.kill_and_start().await;
     }
 
     pub fn running(&self) -> &Running {

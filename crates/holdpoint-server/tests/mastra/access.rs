@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, credentials, deciding};
+use crate::world::{Answer, Setup, World, credentials, deciding};
 
 async fn post(world: &World, key: &str, path: &str, body: Value) -> Answer {
     Answer::to(world.request("POST", path).bearer_auth(key).json(&body)).await
@@ -11,7 +11,7 @@ async fn post(world: &World, key: &str, path: &str, body: Value) -> Answer {
 #[tokio::test]
 async fn a_program_starts_runs_and_only_a_person_approves() {
     let (credentials, [ana, ben, carla]) = credentials();
-    let world = World::start_with(Some(credentials), "/api").await;
+    let world = World::start_with(Some(credentials), Setup::default()).await;
     let held = post(&world, &ana, "/agents/file-agent/stream", json!({"messages": "delete a.txt"})).await;
     let (run, call) = (held.run(), held.waiting().pop().unwrap());
     let approve = "/agents/file-agent/approve-tool-call";
@@ -36,7 +36,7 @@ async fn a_program_starts_runs_and_only_a_person_approves() {
 #[tokio::test]
 async fn what_is_anothers_is_neither_listed_nor_read() {
     let (credentials, [ana, ben, carla]) = credentials();
-    let world = World::start_with(Some(credentials), "/api").await;
+    let world = World::start_with(Some(credentials), Setup::default()).await;
     let body = json!({"messages": "delete a.txt", "memory": {"thread": "th", "resource": "u"}, "runId": "hers"});
     let held = post(&world, &ana, "/agents/file-agent/stream", body.clone()).await;
     let get = |key: &str, path: &str| {
@@ -96,7 +96,7 @@ async fn agents_are_shown_with_their_tools_and_without_what_they_are_told() {
 #[tokio::test]
 async fn the_routes_stand_where_the_operator_wants_them_and_the_others_stay() {
     for prefix in ["/mastra/v1", ""] {
-        let world = World::start_with(None, prefix).await;
+        let world = World::start_with(None, Setup { prefix, ..Setup::default() }).await;
         let (run, calls) = world.held("delete a.txt").await;
         assert_eq!(world.approve(&run, &calls[0]).await.types().last().unwrap(), "finish");
         let url = format!("http://{}/api/v1/agents", world.running().address());

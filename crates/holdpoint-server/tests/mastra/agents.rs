@@ -1,11 +1,9 @@
 //! The agents of these tests, as files, and the model that they talk to.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use holdpoint_config::FixedEnvironment;
-use holdpoint_server::agents::{AgentFolder, Catalogue, CatalogueOptions};
 use holdpoint_testkit::model_server::{Answer, Asked};
+
+use crate::common::Files;
 
 /// An agent with the tools of the captured exchanges: two are held, one is not, one fails, one asks.
 const FILE_AGENT: &str = r#"
@@ -28,6 +26,11 @@ spec:
       parameters: { type: object, required: [x], properties: { x: { type: number } } }
       http: { method: POST, url: "${TOOLS}/failTool", timeout_seconds: 60 }
       approval: required
+    - name: slowTool
+      description: Takes its time
+      parameters: { type: object, required: [ms], properties: { ms: { type: number } } }
+      http: { method: POST, url: "${TOOLS}/slowTool", timeout_seconds: 60 }
+      approval: required
     - name: getTime
       description: Get time
       parameters: { type: object, required: [zone], properties: { zone: { type: string } } }
@@ -35,9 +38,6 @@ spec:
       effects: read_only
       approval: never
 "#;
-
-/// Another agent with a conversation of its own.
-const MEM_AGENT: &str = "mem-agent";
 
 /// An agent whose words stop it.
 const CAREFUL: &str = r#"
@@ -66,25 +66,28 @@ spec:
   handoffs: [careful-agent]
 "#;
 
-/// The agents, whose files are written to this folder.
-pub fn catalogue(folder: &Path, model_url: &str, tools_url: &str) -> Catalogue {
-    let folder = folder.join("agents");
-    std::fs::create_dir_all(&folder).unwrap();
-    let memory = FILE_AGENT.replace("file-agent", MEM_AGENT);
-    for (name, text) in [("file", FILE_AGENT), ("mem", &memory), ("careful", CAREFUL), ("boss", BOSS)] {
-        std::fs::write(folder.join(format!("{name}.yaml")), text).unwrap();
-    }
-    let environment = FixedEnvironment::empty()
+/// The files that every world begins with.
+pub fn files() -> Files {
+    let like = |name: &str, more: &str| format!("{}{more}", FILE_AGENT.replace("file-agent", name));
+    let files = [
+        ("file", FILE_AGENT.to_owned()),
+        ("mem", like("mem-agent", "")),
+        ("auto", like("auto-agent", "")),
+        ("durable", like("durable-agent", "")),
+        ("queue", like("queue-agent", "  on_message_while_held: queue\n")),
+        ("supersede", like("supersede-agent", "  on_message_while_held: supersede\n")),
+        ("careful", CAREFUL.to_owned()),
+        ("boss", BOSS.to_owned()),
+    ];
+    files.into_iter().map(|(name, text)| (format!("agents/{name}.yaml"), text)).collect()
+}
+
+/// What the files name.
+pub fn environment(model_url: &str, tools_variable: &str, tools_url: &str) -> FixedEnvironment {
+    FixedEnvironment::empty()
         .with("OPENAI_BASE_URL", model_url)
         .with("OPENAI_API_KEY", "a-key-for-tests")
-        .with("TOOLS", tools_url);
-    let options = CatalogueOptions {
-        environment: Arc::new(environment),
-        working_folder: folder.clone(),
-        is_strict: true,
-        ..CatalogueOptions::default()
-    };
-    Catalogue::open(AgentFolder::new(&folder), options).unwrap()
+        .with(tools_variable, tools_url)
 }
 
 /// What the model says: the last user's message names the calls, and what came of them ends the run.
@@ -103,7 +106,7 @@ pub fn reply(asked: &Asked) -> Answer {
         ("delete a.txt", _) => {
             Answer::text("I will delete it. ").and_call("deleteFile", serde_json::json!({"path": "a.txt"}))
         }
-        ("parallel delete", _) => Answer::empty()
+        ("parallel delete" | "parallel", _) => Answer::empty()
             .and_call("deleteFile", serde_json::json!({"path": "one.txt"}))
             .and_call("deleteFile", serde_json::json!({"path": "two.txt"})),
         ("mixed", _) => Answer::empty()
@@ -111,7 +114,8 @@ pub fn reply(asked: &Asked) -> Answer {
             .and_call("deleteFile", serde_json::json!({"path": "a.txt"})),
         ("twostep", _) => Answer::call("deleteFile", serde_json::json!({"path": "first.txt"})),
         ("what time", _) => Answer::call("getTime", serde_json::json!({"zone": "UTC"})),
-        ("fail it", _) => Answer::call("failTool", serde_json::json!({"x": 1})),
+        ("slow please", _) => Answer::call("slowTool", serde_json::json!({"ms": 3_000})),
+        ("fail it" | "delete MODELFAIL", _) => Answer::call("failTool", serde_json::json!({"x": 1})),
         ("suspend please", _) => Answer::call(
             "ask_user_question",
             serde_json::json!({"questions": [{"question": "Which env?", "options": [{"label": "prod"}, {"label": "test"}]}]}),

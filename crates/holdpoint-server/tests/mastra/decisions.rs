@@ -43,7 +43,7 @@ async fn a_held_call_ends_the_stream_and_runs_once_when_it_is_approved() {
     assert_eq!(resumed.run(), run);
     let result = &resumed.payloads("tool-result")[0];
     assert_eq!((&result["toolCallId"], &result["args"]), (&json!(call), &json!({"path": "a.txt"})));
-    assert_eq!(world.tools.calls(), [r#"deleteFile {"path":"a.txt"}"#]);
+    assert_eq!(world.tools.calls_by_tool(), [r#"deleteFile {"path":"a.txt"}"#]);
     assert!(resumed.text().starts_with("Final answer after tool results: "), "{}", resumed.text());
     let finish = &resumed.payloads("finish")[0];
     assert_eq!(finish["stepResult"], json!({"reason": "stop", "isContinued": false}));
@@ -90,7 +90,7 @@ async fn every_call_that_waits_is_announced_and_they_are_decided_in_any_order() 
         assert_eq!(rest.payloads("tool-output-denied")[0]["toolCallId"], json!(calls[second]));
         assert_eq!(rest.types().last().unwrap(), "finish");
         let path = ["one.txt", "two.txt"][first];
-        assert_eq!(world.tools.calls(), [format!(r#"deleteFile {{"path":"{path}"}}"#)]);
+        assert_eq!(world.tools.calls_by_tool(), [format!(r#"deleteFile {{"path":"{path}"}}"#)]);
     }
 }
 
@@ -152,7 +152,10 @@ async fn a_run_may_wait_more_than_once_under_one_name() {
     assert_eq!(second.run(), run);
     let end = world.approve(&run, &second.waiting()[0]).await;
     assert_eq!(end.types().last().unwrap(), "finish");
-    assert_eq!(world.tools.calls(), [r#"deleteFile {"path":"first.txt"}"#, r#"deleteFile {"path":"second.txt"}"#]);
+    assert_eq!(
+        world.tools.calls_by_tool(),
+        [r#"deleteFile {"path":"first.txt"}"#, r#"deleteFile {"path":"second.txt"}"#]
+    );
 }
 
 #[tokio::test]

@@ -3,14 +3,20 @@
 #![allow(clippy::unwrap_used)] // Clippy allows it in tests and not in what they call.
 
 mod agents;
-mod tool_server;
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use more of it")]
+#[path = "../common/mod.rs"]
+mod common;
 mod world;
 
 mod access;
 mod bad_inputs;
 mod captured;
+mod changed;
 mod decisions;
 mod generate;
 mod once;
+mod pages;
 mod pauses;
+mod rows;
 mod threads;
+mod while_held;

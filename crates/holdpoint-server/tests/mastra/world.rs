@@ -4,60 +4,69 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_core::ids::ActorId;
+use axum::Json;
+use axum::response::IntoResponse as _;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::Runtime;
 use holdpoint_runtime::settings::Settings;
-use holdpoint_server::access::{ApiKey, ApiKeys, Credentials, Role};
+use holdpoint_server::access::{Credentials, Role};
 use holdpoint_server::limits::Limits;
 use holdpoint_server::protocols::mastra::Prefix;
-use holdpoint_server::{Running, ServerConfig, serve};
+use holdpoint_server::{Running, ServerConfig};
 use holdpoint_stores::sqlite::SqliteStore;
 use holdpoint_testkit::clock::TestClock;
 use holdpoint_testkit::model_server::ModelServer;
-use secrecy::ExposeSecret as _;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agents;
-use crate::tool_server::ToolServer;
+use crate::common::{Blocks, Files, Served, ToolServer, catalogue, everything, keys};
 
 /// A server, its model, its tools, and the time.
 pub struct World {
     pub model: ModelServer,
     pub tools: ToolServer,
     pub clock: TestClock,
+    /// Agents, by path; a change counts from the next start on.
+    pub files: Files,
+    /// The name of the variable in which agents find their tools; it too counts from the next start on.
+    pub tools_variable: &'static str,
     folder: TempDir,
-    limits: Limits,
-    prefix: String,
-    server: Option<Server>,
+    setup: Setup,
+    server: Option<Served>,
     http: reqwest::Client,
 }
 
-/// A server on threads of its own, so that it can be killed.
-struct Server {
-    threads: tokio::runtime::Runtime,
-    running: Running,
+/// How a server is set up.
+pub struct Setup {
+    pub prefix: &'static str,
+    pub settings: Settings,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let settings = Settings { pause_deadline: Some(Duration::from_secs(300)), ..Settings::default() };
+        Self { prefix: "/api", settings }
+    }
 }
 
 impl World {
     /// A server of one person.
     pub async fn start() -> Self {
-        Self::start_with(None, "/api").await
+        Self::start_with(None, Setup::default()).await
     }
 
-    pub async fn start_with(credentials: Option<Credentials>, prefix: &str) -> Self {
-        // Races in these tests are many requests at once.
-        let limits = Limits { requests_per_second: 100_000, requests_burst: 100_000, ..Limits::default() };
+    pub async fn start_with(credentials: Option<Credentials>, setup: Setup) -> Self {
         let model = ModelServer::start();
         model.script(agents::reply);
         let mut world = Self {
             model,
-            tools: ToolServer::start().await,
+            tools: ToolServer::answering(done).await,
             clock: TestClock::at(Timestamp::from_millis(1_794_768_833_000)),
+            files: agents::files(),
+            tools_variable: "TOOLS",
             folder: tempfile::tempdir().unwrap(),
-            limits,
-            prefix: prefix.to_owned(),
+            setup,
             server: None,
             http: reqwest::Client::builder().no_proxy().build().unwrap(),
         };
@@ -67,52 +76,42 @@ impl World {
 
     /// Starts a server over what is stored.
     async fn serve(&mut self, credentials: Option<Credentials>) {
-        let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let config = match credentials {
             None => ServerConfig::solo(address),
             Some(credentials) => ServerConfig::with_credentials(address, credentials),
         };
-        let config = ServerConfig {
-            limits: self.limits.clone(),
-            stop_grace: Duration::from_secs(5),
-            mastra_prefix: Prefix::new(&self.prefix).unwrap(),
-            ..config
-        };
+        // Races in these tests are many requests at once.
+        let limits = Limits { requests_per_second: 100_000, requests_burst: 100_000, ..Limits::default() };
+        let config = ServerConfig { limits, mastra_prefix: Prefix::new(self.setup.prefix).unwrap(), ..config };
         let store = SqliteStore::open(self.folder.path().join("holdpoint.db"), self.clock.shared()).unwrap();
-        let settings = Settings { pause_deadline: Some(Duration::from_secs(300)), ..Settings::default() };
-        let runtime = Runtime::builder(Arc::new(store)).settings(settings).build();
-        let catalogue = agents::catalogue(self.folder.path(), &self.model.base_url(), &self.tools.url);
-        let running = threads.spawn(async move { serve(config, runtime, catalogue).await }).await.unwrap().unwrap();
-        self.server = Some(Server { threads, running });
+        let runtime = Runtime::builder(Arc::new(store)).settings(self.setup.settings.clone()).build();
+        let environment = agents::environment(&self.model.base_url(), self.tools_variable, &self.tools.url);
+        let catalogue = catalogue(self.folder.path(), &self.files, environment);
+        self.server = Some(Served::start(config, runtime, catalogue).await);
     }
 
     /// Stops the server in good order, and starts another one over what is stored.
     pub async fn restart(&mut self) {
-        let server = self.server.take().unwrap();
-        server.threads.spawn(server.running.stop()).await.unwrap();
-        server.threads.shutdown_background();
+        self.server.take().unwrap().stop().await;
         self.serve(None).await;
     }
 
     /// Kills the server in the middle of whatever it does, and starts another one over what is stored. The dead one's
     /// leases have run out.
     pub async fn kill_and_start(&mut self) {
-        let server = self.server.take().unwrap();
-        drop(server.running);
-        let threads = server.threads;
-        tokio::task::spawn_blocking(move || threads.shutdown_timeout(Duration::from_secs(5))).await.unwrap();
+        self.server.take().unwrap().kill().await;
         self.clock.advance(Duration::from_secs(60));
         self.serve(None).await;
     }
 
     pub fn running(&self) -> &Running {
-        &self.server.as_ref().unwrap().running
+        self.server.as_ref().unwrap().running()
     }
 
     /// A request that is still to be sent.
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
-        let url = format!("http://{}{}{path}", self.running().address(), self.prefix);
+        let url = format!("http://{}{}{path}", self.running().address(), self.setup.prefix);
         self.http.request(method.parse().unwrap(), url)
     }
 
@@ -155,22 +154,13 @@ impl World {
 
     /// Everything that was ever written, to see that nothing was.
     pub async fn everything(&self) -> String {
-        let runtime = self.running().app().runtime();
-        let mut all = String::new();
-        for row in runtime.list_runs(&Default::default()).await.unwrap().runs {
-            all += &format!("{row:?}\n{:?}\n", runtime.read_journal(row.run).await.unwrap());
-        }
-        all
+        everything(self.running().app().runtime()).await
     }
 }
 
-impl Drop for World {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            drop(server.running);
-            server.threads.shutdown_background();
-        }
-    }
+/// What the tools answer.
+fn done(body: &str) -> axum::response::Response {
+    Json(json!({"done": serde_json::from_str::<Value>(body).unwrap()})).into_response()
 }
 
 pub fn deciding(run: &str, call: &str) -> Value {
@@ -179,14 +169,7 @@ pub fn deciding(run: &str, call: &str) -> Value {
 
 /// Credentials for the programs `ana` and `ben`, and for `carla` who approves; and their keys.
 pub fn credentials() -> (Credentials, [String; 3]) {
-    let mut keys = Vec::new();
-    let mut give = |name: &str, role: Role| {
-        let new = ApiKey::generate().unwrap();
-        keys.push(ApiKey::new(ActorId::new(name).unwrap(), &new.sha256, [role]).unwrap());
-        new.secret.expose_secret().to_owned()
-    };
-    let held = [give("ana", Role::Agent), give("ben", Role::Agent), give("carla", Role::Approver)];
-    (Credentials { keys: ApiKeys::new(keys).unwrap(), jwt: None }, held)
+    keys([("ana", Role::Agent), ("ben", Role::Agent), ("carla", Role::Approver)])
 }
 
 /// A whole answer.
@@ -275,32 +258,21 @@ impl Answer {
 }
 
 /// An answer that is read chunk by chunk.
-pub struct Reading {
-    response: reqwest::Response,
-    unread: String,
-}
+pub struct Reading(Blocks);
 
 impl Reading {
     pub async fn begin(request: reqwest::RequestBuilder) -> Self {
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status().as_u16(), 200);
-        Self { response, unread: String::new() }
+        Self(Blocks::begin(request).await)
     }
 
     /// The next chunk; `None` at `[DONE]` or the end.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
-            if let Some((frame, rest)) = self.unread.split_once("\n\n") {
-                let (data, rest) = (frame.strip_prefix("data: ").map(str::to_owned), rest.to_owned());
-                self.unread = rest;
-                match data.as_deref() {
-                    None => continue,
-                    Some("[DONE]") => return None,
-                    Some(json) => return Some(serde_json::from_str(json).unwrap()),
-                }
+            match self.0.next().await?.strip_prefix("data: ") {
+                None => {}
+                Some("[DONE]") => return None,
+                Some(json) => return Some(serde_json::from_str(json).unwrap()),
             }
-            let chunk = self.response.chunk().await.unwrap()?;
-            self.unread.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 

@@ -102,8 +102,9 @@ async fn every_code_is_told_as_its_page_says() {
     of_requests(&mut told).await;
     of_callers(&mut told).await;
     of_bounds(&mut told).await;
-    // Nothing is known that makes the server err, or lets a client see it stop.
-    for code in [Code::INTERNAL, Code::STOPPING] {
+    // Nothing is known that makes the server err, or lets a client see it stop; and only Slack is refused what was never
+    // offered there, which its own tests show.
+    for code in [Code::INTERNAL, Code::NOT_FULLY_DISPLAYED, Code::STOPPING] {
         assert!(told.0.insert(code.name.to_owned(), shown(code.name)).is_none());
     }
     assert_eq!(told.0.keys().cloned().collect::<BTreeSet<_>>(), own_codes());

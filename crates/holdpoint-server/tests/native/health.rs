@@ -56,6 +56,7 @@ pub mod broken {
     use holdpoint_core::record::Entry;
     use holdpoint_core::time::Timestamp;
     use holdpoint_runtime::memory::MemoryStore;
+    use holdpoint_runtime::ports::notifier::{Destination, NoticeKey};
     use holdpoint_runtime::ports::store::*;
 
     use super::*;
@@ -169,6 +170,32 @@ pub mod broken {
         async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
             self.check()?;
             self.inner.definition(digest).await
+        }
+        async fn claim_notices(
+            &self,
+            destinations: &[Destination],
+            limit: usize,
+            hold: Duration,
+        ) -> Result<Vec<NoticeRow>, StoreFault> {
+            self.check()?;
+            self.inner.claim_notices(destinations, limit, hold).await
+        }
+        async fn settle_notice(
+            &self,
+            key: &NoticeKey,
+            attempt: u32,
+            outcome: NoticeOutcome,
+        ) -> Result<bool, StoreFault> {
+            self.check()?;
+            self.inner.settle_notice(key, attempt, outcome).await
+        }
+        async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+            self.check()?;
+            self.inner.notice(key).await
+        }
+        async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+            self.check()?;
+            self.inner.list_notices(filter).await
         }
         fn durability(&self) -> Durability {
             self.inner.durability()

@@ -14,6 +14,7 @@ mod health;
 mod idempotency;
 mod inbox;
 mod jwt;
+mod notices;
 mod openapi;
 mod pages;
 mod requests;

@@ -51,6 +51,8 @@ async fn every_route_of_the_specification_is_described() {
         "GET /api/v1/sessions/{id}/history",
         "GET /api/v1/sessions/{id}/messages",
         "GET /api/v1/sessions/{id}/events",
+        "GET /api/v1/sessions/{id}/blocks",
+        "POST /api/v1/sessions/{id}/commands",
         "GET /api/v1/pauses",
         "GET /api/v1/pauses/{id}",
         "GET /api/v1/pauses/stream",

@@ -9,7 +9,9 @@ use holdpoint_core::input::SupersedeInput;
 use holdpoint_core::message::Content;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::Runtime;
+use holdpoint_runtime::ports::notifier::{Notifier, NotifyRule};
 use holdpoint_runtime::ports::store::Store;
+use holdpoint_runtime::settings::Settings;
 use holdpoint_server::access::{ApiKey, ApiKeys, Credentials, Role};
 use holdpoint_server::limits::Limits;
 use holdpoint_server::metrics::Metrics;
@@ -37,6 +39,8 @@ pub struct Setup {
     pub requester_may_not_approve: bool,
     pub origins: Vec<String>,
     pub callbacks: Option<fn() -> CallbackSettings>,
+    /// Who is told of which pauses.
+    pub notifiers: Vec<(NotifyRule, Arc<dyn Notifier>)>,
     /// Another store than an SQLite file.
     pub store: Option<Arc<dyn Store>>,
 }
@@ -118,13 +122,16 @@ impl World {
             requester_may_approve: !self.setup.requester_may_not_approve,
             origins: self.setup.origins.clone(),
             callbacks: self.setup.callbacks.map(|callbacks| callbacks()),
+            notifiers: self.setup.notifiers.clone(),
             stop_grace: Duration::from_secs(5),
             ..ServerConfig::solo(address)
         };
         let file = || SqliteStore::open(self.folder.path().join("holdpoint.db"), self.clock.shared()).unwrap();
         let store = self.setup.store.clone().unwrap_or_else(|| Arc::new(file()));
         let metrics = Metrics::default();
-        let runtime = Runtime::builder(store).observer(Arc::new(metrics.clone())).build();
+        let notify = self.setup.notifiers.iter().map(|(rule, _)| rule.clone()).collect();
+        let settings = Settings { notify, ..Settings::default() };
+        let runtime = Runtime::builder(store).settings(settings).observer(Arc::new(metrics.clone())).build();
         let catalogue = agents::catalogue(&self.effects);
         let serving = threads.spawn(async move { serve_with(config, runtime, catalogue, metrics).await });
         self.server = Some(Server { running: serving.await.unwrap().unwrap(), threads });

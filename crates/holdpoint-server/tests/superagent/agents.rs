@@ -1,14 +1,9 @@
 //! The agents of these tests, as files; and the people who hold keys.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::Arc;
-
 use holdpoint_config::FixedEnvironment;
-use holdpoint_core::ids::ActorId;
-use holdpoint_server::access::{ApiKey, ApiKeys, Credentials, Role};
-use holdpoint_server::agents::{AgentFolder, Catalogue, CatalogueOptions};
-use secrecy::ExposeSecret as _;
+use holdpoint_server::access::{Credentials, Role};
+
+use crate::common::{Files, keys};
 
 /// The agent of the protocol's own page, with the label that its examples show.
 const APPROVAL: &str = r#"
@@ -104,35 +99,17 @@ spec:
 "#;
 
 /// The files that every world begins with.
-pub fn files() -> BTreeMap<String, String> {
+pub fn files() -> Files {
     let files = [("approval", APPROVAL), ("plain", PLAIN), ("form", FORM), ("tool", TOOL), ("desk", DESK)];
     files.into_iter().map(|(name, text)| (format!("agents/{name}.yaml"), text.to_owned())).collect()
 }
 
-/// The agents of these files, which are written to this folder and are the only ones in it.
-pub fn catalogue(folder: &Path, files: &BTreeMap<String, String>, model_url: &str, tools_url: &str) -> Catalogue {
-    for inner in ["agents", "policies"] {
-        let inner = folder.join(inner);
-        if inner.exists() {
-            std::fs::remove_dir_all(&inner).unwrap();
-        }
-        std::fs::create_dir(&inner).unwrap();
-    }
-    for (path, text) in files {
-        std::fs::write(folder.join(path), text).unwrap();
-    }
-    let folder = &folder.join("agents");
-    let environment = FixedEnvironment::empty()
+/// What the files name.
+pub fn environment(model_url: &str, tools_url: &str) -> FixedEnvironment {
+    FixedEnvironment::empty()
         .with("OPENAI_BASE_URL", model_url)
         .with("OPENAI_API_KEY", "a-key-for-tests")
-        .with("TOOLS", tools_url);
-    let options = CatalogueOptions {
-        environment: Arc::new(environment),
-        working_folder: folder.to_owned(),
-        is_strict: true,
-        ..CatalogueOptions::default()
-    };
-    Catalogue::open(AgentFolder::new(folder), options).unwrap()
+        .with("TOOLS", tools_url)
 }
 
 /// Keys of two programs, of two who approve and of one who looks.
@@ -146,18 +123,12 @@ pub struct Keys {
 
 /// Credentials for the programs `ana` and `ben`, for `carla` and `emil` who approve, and for `dora` who looks.
 pub fn credentials() -> (Credentials, Keys) {
-    let mut keys = Vec::new();
-    let mut give = |name: &str, role: Role| {
-        let new = ApiKey::generate().unwrap();
-        keys.push(ApiKey::new(ActorId::new(name).unwrap(), &new.sha256, [role]).unwrap());
-        new.secret.expose_secret().to_owned()
-    };
-    let held = Keys {
-        ana: give("ana", Role::Agent),
-        ben: give("ben", Role::Agent),
-        approver: give("carla", Role::Approver),
-        second: give("emil", Role::Approver),
-        auditor: give("dora", Role::Auditor),
-    };
-    (Credentials { keys: ApiKeys::new(keys).unwrap(), jwt: None }, held)
+    let (credentials, [ana, ben, approver, second, auditor]) = keys([
+        ("ana", Role::Agent),
+        ("ben", Role::Agent),
+        ("carla", Role::Approver),
+        ("emil", Role::Approver),
+        ("dora", Role::Auditor),
+    ]);
+    (credentials, Keys { ana, ben, approver, second, auditor })
 }

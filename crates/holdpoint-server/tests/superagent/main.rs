@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)] // Clippy allows it in tests and not in what they call.
 
 mod agents;
-mod tool_server;
+#[allow(dead_code, unused_imports, reason = "shared with other tests, which use more of it")]
+#[path = "../common/mod.rs"]
+mod common;
 mod world;
 
 mod access;

@@ -190,3 +190,17 @@ async fn the_sdk_of_the_protocol_lists_agents_by_name_description_and_type() {
         assert!(agent["status"].is_null() || agent["status"].is_string());
     }
 }
+
+#[tokio::test]
+async fn a_model_that_never_comes_to_an_end_is_stopped_where_the_settings_say_although_its_agent_says_nothing() {
+    let world = World::start().await;
+    world.model.script(|_| Answer::call("look", json!({"at": "logs"})));
+    let told = world.say_a2ui("tool-agent", "s", "go").await;
+    assert_eq!(told.status, 200, "{}", told.body);
+    let allowed = world.running().app().runtime().settings().turns_max;
+    assert_eq!(world.model.requests().len(), usize::try_from(allowed.unwrap()).unwrap());
+    assert_eq!(world.tools.calls().len(), world.model.requests().len());
+    let run = &world.running().app().runtime().list_runs(&Default::default()).await.unwrap().runs[0];
+    let run = world.running().app().runtime().read_run(run.run).await.unwrap();
+    assert!(run.end().is_some(), "it is over");
+}

@@ -1,6 +1,5 @@
 //! A server that can be stopped, killed and started again, and a client that reads what it says.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use holdpoint_runtime::Runtime;
 use holdpoint_runtime::ports::store::Store;
 use holdpoint_server::access::Credentials;
 use holdpoint_server::limits::Limits;
-use holdpoint_server::{Running, ServerConfig, serve};
+use holdpoint_server::{Running, ServerConfig};
 use holdpoint_stores::sqlite::SqliteStore;
 use holdpoint_testkit::clock::TestClock;
 use holdpoint_testkit::model_server::ModelServer;
@@ -19,7 +18,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agents;
-use crate::tool_server::ToolServer;
+use crate::common::{Blocks, Files, Served, ToolServer, catalogue, everything};
 
 /// When every world begins: the time that the protocol's own examples show.
 pub const BEGINNING: i64 = 1_746_000_000_000;
@@ -30,19 +29,13 @@ pub struct World {
     pub tools: ToolServer,
     pub clock: TestClock,
     /// Agents and policies, by path; a change counts from the next start on.
-    pub files: BTreeMap<String, String>,
+    pub files: Files,
     folder: TempDir,
     limits: Limits,
     /// Another store than the file in the folder.
     store: Option<Arc<dyn Store>>,
-    server: Option<Server>,
+    server: Option<Served>,
     http: reqwest::Client,
-}
-
-/// A server on threads of its own, so that it can be killed.
-struct Server {
-    threads: tokio::runtime::Runtime,
-    running: Running,
 }
 
 impl World {
@@ -91,42 +84,36 @@ impl World {
 
     /// Starts a server over what is stored.
     async fn serve(&mut self, credentials: Option<Credentials>) {
-        let threads = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let address: SocketAddr = "127.0.0.1:0".parse().unwrap();
         let config = match credentials {
             None => ServerConfig::solo(address),
             Some(credentials) => ServerConfig::with_credentials(address, credentials),
         };
-        let config = ServerConfig { limits: self.limits.clone(), stop_grace: Duration::from_secs(5), ..config };
+        let config = ServerConfig { limits: self.limits.clone(), ..config };
         let file = || SqliteStore::open(self.folder.path().join("holdpoint.db"), self.clock.shared()).unwrap();
         let store = self.store.clone().unwrap_or_else(|| Arc::new(file()));
         let runtime = Runtime::builder(store).build();
-        let catalogue = agents::catalogue(self.folder.path(), &self.files, &self.model.base_url(), &self.tools.url);
-        let running = threads.spawn(async move { serve(config, runtime, catalogue).await }).await.unwrap().unwrap();
-        self.server = Some(Server { threads, running });
+        let environment = agents::environment(&self.model.base_url(), &self.tools.url);
+        let catalogue = catalogue(self.folder.path(), &self.files, environment);
+        self.server = Some(Served::start(config, runtime, catalogue).await);
     }
 
     /// Stops the server in good order, and starts another one over what is stored.
     pub async fn restart(&mut self) {
-        let server = self.server.take().unwrap();
-        server.threads.spawn(server.running.stop()).await.unwrap();
-        server.threads.shutdown_background();
+        self.server.take().unwrap().stop().await;
         self.serve(None).await;
     }
 
     /// Kills the server in the middle of whatever it does, and starts another one over what is stored. The dead one's
     /// leases have run out.
     pub async fn kill_and_start(&mut self) {
-        let server = self.server.take().unwrap();
-        drop(server.running);
-        let threads = server.threads;
-        tokio::task::spawn_blocking(move || threads.shutdown_timeout(Duration::from_secs(5))).await.unwrap();
+        self.server.take().unwrap().kill().await;
         self.clock.advance(Duration::from_secs(60));
         self.serve(None).await;
     }
 
     pub fn running(&self) -> &Running {
-        &self.server.as_ref().unwrap().running
+        self.server.as_ref().unwrap().running()
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -184,22 +171,7 @@ impl World {
 
     /// Everything that was ever written, to see that nothing was.
     pub async fn everything(&self) -> String {
-        let runtime = self.running().app().runtime();
-        let mut all = String::new();
-        let runs = runtime.list_runs(&Default::default()).await.unwrap().runs;
-        for row in runs {
-            all += &format!("{row:?}\n{:?}\n", runtime.read_journal(row.run).await.unwrap());
-        }
-        all
-    }
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        if let Some(server) = self.server.take() {
-            drop(server.running);
-            server.threads.shutdown_background();
-        }
+        everything(self.running().app().runtime()).await
     }
 }
 
@@ -277,28 +249,15 @@ fn data(block: &str) -> String {
 }
 
 /// An answer that is read frame by frame.
-pub struct Reading {
-    response: reqwest::Response,
-    unread: String,
-}
+pub struct Reading(Blocks);
 
 impl Reading {
     pub async fn begin(request: reqwest::RequestBuilder) -> Self {
-        let response = request.send().await.unwrap();
-        assert_eq!(response.status().as_u16(), 200);
-        Self { response, unread: String::new() }
+        Self(Blocks::begin(request).await)
     }
 
     /// The data of the next frame; `None` at the end.
     pub async fn next(&mut self) -> Option<String> {
-        loop {
-            if let Some((block, rest)) = self.unread.split_once("\n\n") {
-                let (data, rest) = (data(block), rest.to_owned());
-                self.unread = rest;
-                return Some(data);
-            }
-            let chunk = self.response.chunk().await.unwrap()?;
-            self.unread.push_str(std::str::from_utf8(&chunk).expect("frames are written whole"));
-        }
+        self.0.next().await.map(|block| data(&block))
     }
 }

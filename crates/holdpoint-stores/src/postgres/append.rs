@@ -16,18 +16,18 @@ use super::connection::{Connection, Pipeline};
 use super::definitions::Known;
 use super::fault::{self, Broken, WriteError};
 use super::sessions::{self, Locked};
-use super::{audit, columns, definitions, leases, pauses, rules};
+use super::{audit, columns, definitions, leases, notices, pauses, rules};
 use crate::admit::{self, Found, LeaseSlot};
 use crate::clock::StoreClock;
 use crate::rule_changes::RuleRecord;
 
 /// An append with its entry as bytes.
 pub(super) struct PreparedAppend {
-    append: Append,
-    body: Vec<u8>,
-    audit: Vec<CanonicalJson>,
+    pub(super) append: Append,
+    pub(super) body: Vec<u8>,
+    pub(super) audit: Vec<CanonicalJson>,
     /// By which its entry is found again where the commit is in doubt.
-    token: Uuid,
+    pub(super) token: Uuid,
 }
 
 /// An append that was admitted; nothing is refused from here on.
@@ -50,10 +50,6 @@ impl PreparedAppend {
         Ok(Self { append, body, audit, token: Uuid::now_v7() })
     }
 
-    pub(super) fn append(&self) -> &Append {
-        &self.append
-    }
-
     /// Begins the transaction, locks the session and the run, and says whether the append is admitted.
     pub(super) async fn begin(&self, connection: &Connection, clock: &StoreClock) -> Result<Admitted, WriteError> {
         let append = &self.append;
@@ -61,7 +57,12 @@ impl PreparedAppend {
         let mut answers = self.lock().run(connection).await?;
         let (time, run, session) = (answers.pop(), answers.pop(), answers.pop());
         let rows = |answer: Option<Vec<Row>>| answer.unwrap_or_default().into_iter().next();
-        let session = rows(session).ok_or(AppendError::NoRun(append.run))?;
+        let session = match rows(session) {
+            Some(session) => session,
+            // It was there a moment ago, and was removed for its age before it could be held: it begins anew.
+            None if append.expected == 0 => return Err(Broken::SessionGone.into()),
+            None => return Err(AppendError::NoRun(append.run).into()),
+        };
         let session = Locked::read(&session)?;
         let known = rows(run).map(|row| RunRecord::read(&row, session.key)).transpose()?;
         let now = rows(time).map_or(Ok(0), |row| columns::get(&row, 0))?;
@@ -112,10 +113,9 @@ impl PreparedAppend {
         session.events == 0 || self.append.starter() == Some(&session.owner)
     }
 
-    /// Writes what was admitted, except for the commit, and gives that to be sent.
-    pub(super) async fn write<'a>(
+    /// What is written of an append that was admitted, except for the commit.
+    pub(super) fn write<'a>(
         &'a self,
-        connection: &Connection,
         admitted: Admitted,
         known: &Known,
     ) -> Result<(Pipeline<'a>, Appended), WriteError> {
@@ -142,23 +142,15 @@ impl PreparedAppend {
         write_run(&mut pipeline, append, &admitted, numbers.seq);
         self.write_entry(&mut pipeline, session, &numbers);
         pauses::write(&mut pipeline, session, append, numbers.pause_group());
+        notices::write(&mut pipeline, append);
         rules::write(&mut pipeline, admitted.rules, session)?;
         definitions::write(&mut pipeline, known, &append.definitions);
-        if self.audit.is_empty() {
-            return Ok((pipeline, appended));
-        }
-        // Last of all, because everybody who has something for the audit waits here.
-        pipeline.add(audit::LOCK, []);
-        pipeline.add(audit::LAST, []);
-        let answers = pipeline.run(connection).await?;
-        let last = answers.last().map_or(&[][..], Vec::as_slice);
-        let mut records = Pipeline::default();
-        audit::write(&mut records, last, &self.audit)?;
-        Ok((records, appended))
+        audit::write(&mut pipeline, &self.audit);
+        Ok((pipeline, appended))
     }
 
     /// What the session's counters give the entry.
-    fn numbers(&self, session: &Locked) -> Numbers {
+    pub(super) fn numbers(&self, session: &Locked) -> Numbers {
         let opens_pauses = self.append.opens_pauses();
         Numbers {
             seq: session.events + 1,
@@ -208,15 +200,15 @@ impl PreparedAppend {
 }
 
 /// The session's numbers of an entry.
-struct Numbers {
-    seq: u64,
-    last_seq: u64,
-    pause_groups: u64,
+pub(super) struct Numbers {
+    pub(super) seq: u64,
+    pub(super) last_seq: u64,
+    pub(super) pause_groups: u64,
     opens_pauses: bool,
 }
 
 impl Numbers {
-    fn pause_group(&self) -> Option<u64> {
+    pub(super) fn pause_group(&self) -> Option<u64> {
         self.opens_pauses.then_some(self.pause_groups)
     }
 }

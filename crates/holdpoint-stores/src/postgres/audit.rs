@@ -20,33 +20,36 @@ pub(super) fn bodies(append: &Append) -> Result<Vec<CanonicalJson>, StoreFault> 
 }
 
 /// Waits for its turn to lengthen the chain.
-pub(super) const LOCK: &str = "SELECT n FROM audit_head WHERE key = 1 FOR NO KEY UPDATE";
+const LOCK: &str = "SELECT n FROM audit_head WHERE key = 1 FOR NO KEY UPDATE";
 
-/// The number and hash of the record that the next one follows: the last that was written, also where it is gone. A
-/// chain that somebody meddled with may have later ones; their numbers are taken all the same.
-pub(super) const LAST: &str = "
-    SELECT n, hash FROM audit_head WHERE hash IS NOT NULL
-    UNION ALL SELECT n, hash FROM (SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1) AS last
-    ORDER BY n DESC LIMIT 1";
+/// Adds records to the chain: each is hashed together with the hash before it, as [`AuditRecord::follows`] asks, by the
+/// server, so that whoever waits for the head of the chain waits for no answer to travel. The first follows the last that
+/// was written, also where that is gone. A chain that somebody meddled with may have later ones; their numbers are taken
+/// all the same.
+const ADD: &str = r"
+    WITH RECURSIVE last AS (
+        SELECT n, hash FROM audit_head WHERE hash IS NOT NULL
+        UNION ALL SELECT n, hash FROM (SELECT n, hash FROM audit ORDER BY n DESC LIMIT 1) AS written
+        UNION ALL SELECT 0, decode(repeat('00', 32), 'hex')
+        ORDER BY n DESC LIMIT 1
+    ), chain (place, n, body, hash) AS (
+        SELECT 1, n + 1, ($1::text[])[1], sha256(hash || convert_to(($1::text[])[1], 'UTF8')) FROM last
+        UNION ALL
+        SELECT place + 1, n + 1, ($1::text[])[place + 1], sha256(hash || convert_to(($1::text[])[place + 1], 'UTF8'))
+        FROM chain WHERE place < cardinality($1::text[])
+    ), added AS (
+        INSERT INTO audit (n, body, hash) SELECT n, body, hash FROM chain RETURNING n, hash
+    )
+    UPDATE audit_head SET (n, hash) = (SELECT n, hash FROM added ORDER BY n DESC LIMIT 1) WHERE key = 1";
 
-/// Adds records behind the one that [`LAST`] gave.
-pub(super) fn write(pipeline: &mut Pipeline<'_>, last: &[Row], bodies: &[CanonicalJson]) -> Result<(), Broken> {
-    let mut last = last.first().map(numbered).transpose()?;
-    for body in bodies {
-        let record = AuditRecord::following(last, body);
-        last = Some((record.n, record.hash));
-        pipeline.add(
-            "INSERT INTO audit (n, body, hash) VALUES ($1, $2, $3)",
-            [Box::new(columns::count(record.n)), Box::new(record.body), Box::new(record.hash.as_bytes().to_vec())],
-        );
+/// Adds records behind the last one. Comes after everything else, because everybody who has something for the audit
+/// waits here until the commit.
+pub(super) fn write<'a>(pipeline: &mut Pipeline<'_>, bodies: impl IntoIterator<Item = &'a CanonicalJson>) {
+    let bodies: Vec<String> = bodies.into_iter().map(|body| body.as_str().to_owned()).collect();
+    if !bodies.is_empty() {
+        pipeline.add(LOCK, []);
+        pipeline.add(ADD, [Box::new(bodies)]);
     }
-    if let Some((n, hash)) = last {
-        pipeline.add(
-            "UPDATE audit_head SET n = $1, hash = $2 WHERE key = 1",
-            [Box::new(columns::count(n)), Box::new(hash.as_bytes().to_vec())],
-        );
-    }
-    Ok(())
 }
 
 /// The number and hash of the last record that was written.

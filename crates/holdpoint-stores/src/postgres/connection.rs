@@ -13,6 +13,14 @@ pub(super) struct Connection(Option<Client>);
 /// A parameter of a statement.
 pub(super) type Param<'a> = Box<dyn ToSql + Sync + Send + 'a>;
 
+/// A parameter with a value for each of many rows.
+pub(super) fn column<'a, R, T>(rows: impl IntoIterator<Item = R>, of: impl Fn(R) -> T) -> Param<'a>
+where
+    T: ToSql + Send + Sync + 'a,
+{
+    Box::new(rows.into_iter().map(of).collect::<Vec<T>>())
+}
+
 impl Connection {
     pub(super) fn new(client: Client) -> Self {
         Self(Some(client))

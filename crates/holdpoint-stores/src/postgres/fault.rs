@@ -25,6 +25,9 @@ pub(super) enum Broken {
     /// What a column holds cannot be read.
     #[error("{0}")]
     Unreadable(String),
+    /// The session was removed while a run was about to begin in it.
+    #[error("the session was removed at the same moment")]
+    SessionGone,
 }
 
 /// Why a write came to nothing.
@@ -80,7 +83,7 @@ impl Broken {
     /// What kind of disorder it shows, given that nothing was committed.
     pub(super) fn kind(&self) -> StoreFaultKind {
         match self {
-            Self::NoConnection(_) | Self::TimedOut => StoreFaultKind::Unavailable,
+            Self::NoConnection(_) | Self::TimedOut | Self::SessionGone => StoreFaultKind::Unavailable,
             Self::Unreadable(_) => StoreFaultKind::Corrupt,
             Self::Server(error) => error.code().map_or(StoreFaultKind::Unavailable, kind_of_state),
         }
@@ -103,6 +106,7 @@ impl Broken {
                         || state.code().starts_with("08")
                 }
             },
+            Self::SessionGone => true,
             Self::NoConnection(_) | Self::TimedOut | Self::Unreadable(_) => false,
         }
     }

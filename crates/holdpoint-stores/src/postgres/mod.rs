@@ -1,22 +1,27 @@
-//! The PostgreSQL store: one transaction for each append, on a handful of connections, acknowledged after the commit.
-//! Several instances may share a database; it arbitrates between them, and its clock is the store's.
+//! The PostgreSQL store: appends are acknowledged after the commit, on a handful of connections. Several instances may
+//! share a database; it arbitrates between them, and its clock is the store's.
 //!
-//! An append locks its session's row, so that numbers are dense, and runs of other sessions are not kept waiting. Commits
-//! that come together share a flush of the server's log. A connection that is lost while a commit is on its way leaves
+//! An append locks its session's row, so that numbers are dense, and runs of other sessions are not kept waiting. Those
+//! that come together share a transaction, and each is still answered by itself. A connection that is lost while a commit is on its way leaves
 //! the append in doubt: then the database is asked what became of it, and only where it cannot be asked is the answer
 //! that nobody knows.
 
 mod append;
 mod audit;
+mod bus;
 mod columns;
 mod connection;
 mod definitions;
 mod fault;
+mod group;
 mod leases;
 mod lists;
 mod load;
+mod loads;
+mod notices;
 mod open;
 mod pauses;
+mod retention;
 mod rules;
 mod schema;
 mod sessions;
@@ -31,32 +36,44 @@ use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::bus::Bus;
 use holdpoint_runtime::ports::clock::Clock;
+use holdpoint_runtime::ports::notifier::{Destination, NoticeKey};
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
-    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, NoticeFilter, NoticeOutcome, NoticeRow, PauseFilter,
+    PauseRow, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault,
+    StoreFaultKind, StoredRule,
 };
 
 pub use open::PostgresOptions;
 
 use append::PreparedAppend;
+use bus::PostgresRoad;
 use connection::{Connection, Pipeline};
 use definitions::Known;
 use fault::{Broken, TRIES_MAX, WriteError};
+use group::{Answer, Desk, Groups};
 use leases::Change;
+use loads::Loads;
 use open::Pools;
 
+use crate::bus::BusSlot;
 use crate::clock::StoreClock;
 use crate::turns::Turns;
 
+const REMOVING: &str = "remove old sessions";
+
 /// Keeps runs in a PostgreSQL database, in the schema that comes first in the search path.
 pub struct PostgresStore {
-    pools: Pools,
-    clock: StoreClock,
+    pools: Arc<Pools>,
+    clock: Arc<StoreClock>,
     turns: Turns,
+    groups: Groups,
+    loads: Loads,
     known: Known,
     patience: Duration,
     settings: String,
+    bus: BusSlot<PostgresRoad>,
 }
 
 impl PostgresStore {
@@ -78,21 +95,34 @@ impl PostgresStore {
     /// As [`PostgresStore::open`].
     pub async fn open_with(address: &str, options: PostgresOptions) -> Result<Self, StoreFault> {
         let opened = open::open(address, &options).await?;
+        let road = PostgresRoad::new(open::config(address, &options)?, options.authorities.clone(), options.patience);
         Ok(Self {
-            pools: opened.pools,
-            clock: StoreClock::Database(opened.follower),
+            pools: Arc::new(opened.pools),
+            clock: Arc::new(StoreClock::Database(opened.follower)),
             turns: Turns::default(),
+            groups: Groups::default(),
+            loads: Loads::default(),
             known: Known::default(),
             patience: options.patience,
             settings: opened.settings,
+            bus: BusSlot::new(road),
         })
+    }
+
+    /// Looks at a database without changing it: what it promises, and whether nothing of ours is there yet.
+    ///
+    /// # Errors
+    /// As [`PostgresStore::open`].
+    pub async fn look(address: &str) -> Result<(Durability, bool), StoreFault> {
+        let (settings, is_new) = open::look(address, &PostgresOptions::default()).await?;
+        Ok((durability(settings), is_new))
     }
 
     /// Goes by another clock than the database's. For tests: instances that go by different clocks do not agree on who
     /// moves a run.
     #[doc(hidden)]
     pub fn going_by(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: StoreClock::Given(clock), ..self }
+        Self { clock: Arc::new(StoreClock::Given(clock)), ..self }
     }
 
     /// Waits for something no longer than anybody waits for an answer.
@@ -118,6 +148,33 @@ impl PostgresStore {
         }
     }
 
+    /// Writes by statements that stand for themselves and may be done twice. What fails for a reason that passes is tried
+    /// again on another connection.
+    async fn write_alone<T, R>(
+        &self,
+        doing: &'static str,
+        write: impl Fn(Arc<Connection>) -> R + Send + Sync,
+    ) -> Result<T, StoreFault>
+    where
+        R: Future<Output = Result<T, Broken>> + Send,
+    {
+        let once = || async {
+            let connection = Arc::new(self.pools.writer().await?);
+            let value = write(Arc::clone(&connection)).await?;
+            if let Some(connection) = Arc::into_inner(connection) {
+                connection.give_back();
+            }
+            Ok::<_, Broken>(value)
+        };
+        let mut tries = 1;
+        loop {
+            match self.within(once()).await.and_then(|done| done) {
+                Err(broken) if broken.is_passing() && tries < TRIES_MAX => tries += 1,
+                done => return done.map_err(|broken| broken.fault(doing)),
+            }
+        }
+    }
+
     async fn read_once<T, R>(&self, read: &(impl Fn(Arc<Connection>) -> R + Send + Sync)) -> Result<T, Broken>
     where
         R: Future<Output = Result<T, Broken>> + Send,
@@ -136,12 +193,33 @@ impl PostgresStore {
         Ok(value)
     }
 
+    /// What is needed to do something for several who ask at once.
+    fn desk(&self) -> Desk {
+        let (pools, clock) = (Arc::clone(&self.pools), Arc::clone(&self.clock));
+        Desk { pools, clock, patience: self.patience * 2 }
+    }
+
+    /// Writes an append together with those that come at the same time; `None` where it is to be written alone.
+    async fn append_with_others(&self, append: &Arc<PreparedAppend>) -> Option<Result<Appended, AppendError>> {
+        match self.groups.write(append, &self.desk()).await {
+            Answer::Done(appended) => Some(Ok(appended)),
+            Answer::Refused(refusal) => Some(Err(refusal)),
+            Answer::Alone => None,
+            Answer::InDoubt(appended) => match self.settle(append).await {
+                Some(true) => Some(Ok(appended)),
+                Some(false) => None,
+                None => Some(Err(StoreFault::because("append", StoreFaultKind::Unknown, Broken::TimedOut).into())),
+            },
+            Answer::Broken(broken) => Some(Err(broken.fault("append").into())),
+        }
+    }
+
     /// One try of an append.
     async fn append_once(&self, append: &PreparedAppend) -> Result<Appended, WriteError> {
         let connection = self.pools.writer().await?;
         let begun = async {
             let admitted = append.begin(&connection, &self.clock).await?;
-            append.write(&connection, admitted, &self.known).await
+            append.write(admitted, &self.known)
         };
         match self.within(begun).await? {
             Ok((pipeline, appended)) => match self.commit(connection, pipeline).await {
@@ -202,6 +280,32 @@ impl PostgresStore {
         }
     }
 
+    /// Removes a session if it may be removed still; says whether it was.
+    async fn remove(&self, session: i64, before: Timestamp) -> Result<bool, StoreFault> {
+        let connection = self.pools.writer().await.map_err(|broken| broken.fault(REMOVING))?;
+        let removing = async {
+            let may_go = retention::begin(&connection, session, before).await?;
+            if may_go {
+                retention::end(&connection, session).await?;
+            }
+            Ok::<_, WriteError>(may_go)
+        };
+        match self.within(removing).await.map_err(WriteError::from).and_then(|done| done) {
+            Ok(true) => {
+                connection.give_back();
+                Ok(true)
+            }
+            Ok(false) => {
+                connection.roll_back().await;
+                Ok(false)
+            }
+            Err(WriteError::NotWritten(broken)) => Err(broken.fault(REMOVING)),
+            // Removed or not, it is whole: the next look tells.
+            Err(WriteError::InDoubt(broken)) => Err(StoreFault::because(REMOVING, StoreFaultKind::Unknown, broken)),
+            Err(WriteError::Refused(_)) => Ok(false),
+        }
+    }
+
     async fn change_lease_once(&self, change: &Change) -> Result<Option<Lease>, WriteError> {
         let connection = self.pools.writer().await?;
         match self.within(leases::begin(&connection, &self.clock, change)).await? {
@@ -225,15 +329,18 @@ impl Store for PostgresStore {
     }
 
     async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let append = PreparedAppend::new(append)?;
+        let append = Arc::new(PreparedAppend::new(append)?);
         // Those of one session would wait for each other in the database, each with a connection.
-        let turn = self.within(self.turns.wait(&append.append().session)).await;
+        let turn = self.within(self.turns.wait(&append.append.session)).await;
         let _turn = turn.map_err(|broken| broken.fault("append"))?;
+        if let Some(answer) = self.append_with_others(&append).await {
+            return answer;
+        }
         let mut tries = 1;
         loop {
             match self.append_once(&append).await {
                 Ok(appended) => {
-                    self.known.keep(&append.append().definitions);
+                    self.known.keep(&append.append.definitions);
                     return Ok(appended);
                 }
                 Err(error) => error.or_again("append", &mut tries)?,
@@ -242,10 +349,15 @@ impl Store for PostgresStore {
     }
 
     async fn load(&self, run: RunId, after: u64) -> Result<Option<LoadedRun>, StoreFault> {
-        let now = self.now();
-        let found = self
-            .read("load a run", move |connection| async move { load::run(&connection, run, after, now).await })
-            .await?;
+        let found = match self.loads.load(run, after, &self.desk()).await {
+            Some(found) => found,
+            None => {
+                let now = self.now();
+                let load =
+                    move |connection: Arc<Connection>| async move { load::run(&connection, run, after, now).await };
+                self.read("load a run", load).await?
+            }
+        };
         found.map(|found| found.decode(run, after)).transpose()
     }
 
@@ -307,6 +419,15 @@ impl Store for PostgresStore {
         found.into_iter().map(|(run, entry)| Ok((run, entry.decode(run)?))).collect()
     }
 
+    async fn session_heads(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, u64)>, StoreFault> {
+        let heads = move |connection: Arc<Connection>| async move { sessions::heads(&connection, sessions).await };
+        self.read("look at sessions", heads).await
+    }
+
+    fn bus(&self) -> Option<Arc<dyn Bus>> {
+        self.bus.get()
+    }
+
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         let now = self.now();
         let standing =
@@ -348,7 +469,49 @@ impl Store for PostgresStore {
             .await
     }
 
-    fn durability(&self) -> Durability {
-        Durability { store: "postgres", survives_crash: true, is_shared: true, settings: self.settings.clone() }
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault> {
+        let clock = &self.clock;
+        let claim = move |connection: Arc<Connection>| async move {
+            notices::claim(&connection, clock, destinations, limit, hold).await
+        };
+        self.write_alone("claim notices", claim).await
     }
+
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault> {
+        let (clock, outcome) = (&self.clock, &outcome);
+        let settle = move |connection: Arc<Connection>| async move {
+            notices::settle(&connection, clock, key, attempt, outcome).await
+        };
+        self.write_alone("settle a notice", settle).await
+    }
+
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+        self.read("find a notice", move |connection| async move { notices::find(&connection, key).await }).await
+    }
+
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.read("list notices", move |connection| async move { notices::list(&connection, filter).await }).await
+    }
+
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        let find = move |connection: Arc<Connection>| async move { retention::old(&connection, before, limit).await };
+        let mut removed = 0;
+        for session in self.read(REMOVING, find).await? {
+            removed += u64::from(self.remove(session, before).await?);
+        }
+        Ok(removed)
+    }
+
+    fn durability(&self) -> Durability {
+        durability(self.settings.clone())
+    }
+}
+
+fn durability(settings: String) -> Durability {
+    Durability { store: "postgres", survives_crash: true, is_shared: true, settings }
 }

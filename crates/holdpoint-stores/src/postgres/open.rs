@@ -54,6 +54,37 @@ pub(super) struct Opened {
 
 /// Connects, checks the server, and brings the schema up to date.
 pub(super) async fn open(address: &str, options: &PostgresOptions) -> Result<Opened, StoreFault> {
+    let (pools, connection, settings) = connect(address, options).await?;
+    schema::migrate(&connection).await?;
+    let asked = Instant::now();
+    let rows = connection.query(columns::CLOCK, &[]).await.map_err(|error| Broken::from(error).fault(DOING))?;
+    let millis = rows.first().map_or(Ok(0), |row| columns::get(row, 0)).map_err(|broken| broken.fault(DOING))?;
+    connection.give_back();
+    Ok(Opened { pools, follower: Follower::new(asked, Instant::now(), millis), settings })
+}
+
+/// Connects, and checks the server and the schema; says whether nothing of ours is there yet.
+pub(super) async fn look(address: &str, options: &PostgresOptions) -> Result<(String, bool), StoreFault> {
+    let (_pools, connection, settings) = connect(address, options).await?;
+    let applied = schema::applied(&connection).await?;
+    connection.give_back();
+    Ok((settings, applied == 0))
+}
+
+/// Connects, and checks the server; says what its promise rests on.
+async fn connect(address: &str, options: &PostgresOptions) -> Result<(Pools, Connection, String), StoreFault> {
+    let config = config(address, options)?;
+    let pools = Pools {
+        writers: pool(&config, options, options.writers_max)?,
+        readers: pool(&config, options, options.readers_max)?,
+    };
+    let connection = pools.writer().await.map_err(|broken| broken.fault(DOING))?;
+    let settings = check_server(&connection).await?;
+    Ok((pools, connection, settings))
+}
+
+/// How each connection is made.
+pub(super) fn config(address: &str, options: &PostgresOptions) -> Result<Config, StoreFault> {
     // What is wrong with an address is told without it: there may be a password in it.
     let mut config: Config = address
         .parse()
@@ -63,18 +94,7 @@ pub(super) async fn open(address: &str, options: &PostgresOptions) -> Result<Ope
     if config.get_application_name().is_none() {
         config.application_name("holdpoint");
     }
-    let pools = Pools {
-        writers: pool(&config, options, options.writers_max)?,
-        readers: pool(&config, options, options.readers_max)?,
-    };
-    let connection = pools.writer().await.map_err(|broken| broken.fault(DOING))?;
-    let settings = check_server(&connection).await?;
-    schema::migrate(&connection).await?;
-    let asked = Instant::now();
-    let rows = connection.query(columns::CLOCK, &[]).await.map_err(|error| Broken::from(error).fault(DOING))?;
-    let millis = rows.first().map_or(Ok(0), |row| columns::get(row, 0)).map_err(|broken| broken.fault(DOING))?;
-    connection.give_back();
-    Ok(Opened { pools, follower: Follower::new(asked, Instant::now(), millis), settings })
+    Ok(config)
 }
 
 impl Pools {
@@ -97,7 +117,7 @@ fn no_connection(error: PoolError) -> Broken {
 }
 
 /// What an error says, with what is behind it.
-fn cause(error: &dyn std::error::Error) -> String {
+pub(super) fn cause(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut behind = error.source();
     while let Some(next) = behind {
@@ -118,9 +138,11 @@ fn pool(config: &Config, options: &PostgresOptions, max_size: usize) -> Result<P
     };
     let millis = options.patience.as_millis();
     // A server that goes by itself stops what nobody waits for any more. What was acknowledged must be on disk,
-    // whatever the database's own setting.
+    // whatever the database's own setting. Everything is found by an index, and a plan that was made while a table was
+    // small must not read all of it later.
     let settings = format!(
         "SET statement_timeout = {millis}; SET lock_timeout = {millis};
+         SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
          SET idle_in_transaction_session_timeout = {};
          SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",

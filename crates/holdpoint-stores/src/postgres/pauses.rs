@@ -9,7 +9,7 @@ use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
 use super::columns;
-use super::connection::{Connection, Pipeline};
+use super::connection::{Connection, Pipeline, column};
 use super::fault::Broken;
 
 /// A pause that opens. One that is there already keeps what it was opened with, and only stands otherwise.
@@ -46,6 +46,71 @@ pub(super) fn write<'a>(pipeline: &mut Pipeline<'a>, session: i64, append: &'a A
     }
 }
 
+/// A pause of an append, with what its session gives it.
+pub(super) struct Placed<'a> {
+    session: i64,
+    row: &'a PauseRow,
+    opens: bool,
+    group: i64,
+}
+
+impl<'a> Placed<'a> {
+    pub(super) fn new(session: i64, append: &'a Append, row: &'a PauseRow, group: Option<u64>) -> Self {
+        Self { session, row, opens: opens(append, row), group: columns::count(group.unwrap_or_default()) }
+    }
+}
+
+/// Those that are there, as [`OPEN`] and [`CHANGE`] have it.
+const CHANGE_ALL: &str = "
+    UPDATE pause SET status = new.status,
+        expires_at = CASE WHEN new.status = 0 AND NOT new.opens THEN new.expires_at ELSE pause.expires_at END
+    FROM unnest($1::uuid[], $2::bigint[], $3::smallint[], $4::bigint[], $5::boolean[])
+        AS new (run, number, status, expires_at, opens)
+    WHERE pause.run = new.run AND pause.number = new.number";
+
+/// Those that are not there.
+const OPEN_ALL: &str = "
+    INSERT INTO pause (run, number, session, kind, status, agent, tool, opened_at, expires_at, pause_group)
+    SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::bigint[], $4::smallint[], $5::smallint[], $6::text[], $7::text[],
+        $8::bigint[], $9::bigint[], $10::bigint[])
+    ON CONFLICT (run, number) DO NOTHING";
+
+/// Writes the rows of several appends, of which no two are the same pause.
+pub(super) fn write_all<'a>(pipeline: &mut Pipeline<'a>, placed: impl Iterator<Item = Placed<'a>>) {
+    let placed: Vec<Placed<'a>> = placed.collect();
+    if placed.is_empty() {
+        return;
+    }
+    let (run, number) = (|one: &Placed<'a>| *one.row.id.run.uuid(), |one: &Placed<'a>| i64::from(one.row.id.number));
+    let status = |one: &Placed<'a>| columns::pause_status(one.row.status);
+    let expires_at = |one: &Placed<'a>| one.row.expires_at.map(Timestamp::as_millis);
+    pipeline.add(
+        CHANGE_ALL,
+        [
+            column(&placed, run),
+            column(&placed, number),
+            column(&placed, status),
+            column(&placed, expires_at),
+            column(&placed, |one| one.opens),
+        ],
+    );
+    pipeline.add(
+        OPEN_ALL,
+        [
+            column(&placed, run),
+            column(&placed, number),
+            column(&placed, |one| one.session),
+            column(&placed, |one| columns::pause_kind(one.row.kind)),
+            column(&placed, status),
+            column(&placed, |one| one.row.agent.as_str()),
+            column(&placed, |one| one.row.tool.as_ref().map(ToolName::as_str)),
+            column(&placed, |one| one.row.opened_at.as_millis()),
+            column(&placed, expires_at),
+            column(&placed, |one| one.group),
+        ],
+    );
+}
+
 fn opens(append: &Append, row: &PauseRow) -> bool {
     append.events.iter().any(|event| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number))
 }
@@ -65,12 +130,29 @@ pub(super) async fn next_deadline(connection: &Connection) -> Result<Option<Time
     connection.query_opt(sql, &[]).await?.map(|row| columns::get_time(&row, 0)).transpose()
 }
 
-/// A page of one state, in the order of time.
+/// A page of one state, in the order of time. What is open is looked for with [`OPEN_OF_AGENT`] and [`OPEN_OF_TOOL`] where
+/// an agent or a tool is named.
 const LIST: &str = "
     SELECT run, number, kind, status, session.name, agent, tool, opened_at, expires_at, pause_group
     FROM pause JOIN session ON session.key = pause.session
     WHERE status = $1 AND (opened_at, run, number) > ($2, $3, $4)
         AND ($5::text IS NULL OR agent = $5) AND ($6::text IS NULL OR tool = $6)
+    ORDER BY opened_at, run, number LIMIT $7";
+
+/// A page of what is open of one agent: its index has nothing else.
+const OPEN_OF_AGENT: &str = "
+    SELECT run, number, kind, status, session.name, agent, tool, opened_at, expires_at, pause_group
+    FROM pause JOIN session ON session.key = pause.session
+    WHERE status = 0 AND $1::smallint = 0 AND (opened_at, run, number) > ($2, $3, $4)
+        AND agent = $5 AND ($6::text IS NULL OR tool = $6)
+    ORDER BY opened_at, run, number LIMIT $7";
+
+/// A page of what is open of one tool.
+const OPEN_OF_TOOL: &str = "
+    SELECT run, number, kind, status, session.name, agent, tool, opened_at, expires_at, pause_group
+    FROM pause JOIN session ON session.key = pause.session
+    WHERE status = 0 AND $1::smallint = 0 AND (opened_at, run, number) > ($2, $3, $4)
+        AND ($5::text IS NULL OR agent = $5) AND tool = $6
     ORDER BY opened_at, run, number LIMIT $7";
 
 /// A page of one session, in the order of time.
@@ -102,8 +184,14 @@ pub(super) async fn list(connection: &Connection, filter: &PauseFilter) -> Resul
     let mut pipeline = Pipeline::default();
     pipeline.text("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
     for status in statuses {
+        let sql = match (status, agent, tool) {
+            // A tool belongs to few agents: it is the narrower of the two.
+            (PauseStatus::Open, _, Some(_)) => OPEN_OF_TOOL,
+            (PauseStatus::Open, Some(_), None) => OPEN_OF_AGENT,
+            _ => LIST,
+        };
         pipeline.add(
-            LIST,
+            sql,
             [
                 Box::new(columns::pause_status(*status)),
                 Box::new(opened_at),

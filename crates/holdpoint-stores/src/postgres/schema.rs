@@ -14,7 +14,11 @@ const CHECKING: &str = "check the schema";
 const MIGRATING: &str = "bring the schema up to date";
 
 /// The steps, numbered from one.
-const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001_runs.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001_runs.sql"),
+    include_str!("migrations/0002_notices.sql"),
+    include_str!("migrations/0003_inbox.sql"),
+];
 
 const CREATE_NOTES: &str = "
     CREATE TABLE IF NOT EXISTS holdpoint_migration (
@@ -58,7 +62,7 @@ async fn apply_missing(connection: &Connection) -> Result<(), StoreFault> {
 }
 
 /// How many of our steps the database has, and no others.
-async fn applied(connection: &Connection) -> Result<usize, StoreFault> {
+pub(super) async fn applied(connection: &Connection) -> Result<usize, StoreFault> {
     let broken = |error| Broken::from(error).fault(CHECKING);
     match tables(connection).await.map_err(|broken| broken.fault(CHECKING))? {
         Tables::None => return Ok(0),
@@ -110,7 +114,7 @@ const FIND_TABLES: &str = "
     SELECT current_schema() IS NULL,
            EXISTS (SELECT 1 FROM pg_tables WHERE schemaname = current_schema() AND tablename = 'holdpoint_migration'),
            (SELECT min(tablename::text) FROM pg_tables WHERE schemaname = current_schema() AND tablename IN
-               ('session', 'run', 'entry', 'pause', 'rule', 'definition', 'audit', 'audit_head'))";
+               ('session', 'run', 'entry', 'pause', 'rule', 'definition', 'audit', 'audit_head', 'notice'))";
 
 async fn tables(connection: &Connection) -> Result<Tables, Broken> {
     let rows = connection.query(FIND_TABLES, &[]).await?;

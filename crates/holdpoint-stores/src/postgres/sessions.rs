@@ -63,3 +63,11 @@ pub(super) async fn entries(
     let rows = connection.query(sql, &[&session.as_str(), &columns::count(from), &columns::most(limit)]).await?;
     rows.iter().map(|row| Ok((columns::get_run(row, 0)?, RawEntry::read(row, 1)?))).collect()
 }
+
+/// The number of the last event in each of these sessions.
+pub(super) async fn heads(connection: &Connection, sessions: &[SessionId]) -> Result<Vec<(SessionId, u64)>, Broken> {
+    let sql = "SELECT name, events FROM session WHERE name = ANY($1)";
+    let names: Vec<&str> = sessions.iter().map(SessionId::as_str).collect();
+    let rows = connection.query(sql, &[&names]).await?;
+    rows.iter().map(|row| Ok((columns::get_name(row, 0)?, columns::get_count(row, 1)?))).collect()
+}

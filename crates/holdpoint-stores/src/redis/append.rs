@@ -7,6 +7,7 @@ use ::redis::aio::ConnectionManager;
 use holdpoint_core::ids::ActorId;
 use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::record;
+use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended, RunStatus, StoreFault};
 use uuid::Uuid;
 
@@ -16,33 +17,33 @@ use super::keys::{self, Keys};
 use super::leases::place_work;
 use super::open::millis;
 use super::records::{self, EntryRecord, RunRecord, SessionRecord};
-use super::{audit, definitions, pauses, rules, sessions};
+use super::{audit, definitions, notices, pauses, rules, sessions};
 use crate::admit::{self, Found};
 use crate::clock::StoreClock;
 
 /// An append with its entry as bytes.
 pub(super) struct PreparedAppend {
-    append: Append,
-    body: Vec<u8>,
-    audit: Vec<CanonicalJson>,
+    pub(super) append: Append,
+    pub(super) body: Vec<u8>,
+    pub(super) audit: Vec<CanonicalJson>,
     /// By which its entry is found again where its writing was in doubt.
     token: String,
 }
 
 /// What an append depends on, as it stood. Whatever changes any of it changes the record of the session or of the run, or
 /// the head of the audit: these are compared when it is written.
-struct Seen {
-    session: Option<Vec<u8>>,
-    run: Option<Vec<u8>>,
+pub(super) struct Seen {
+    pub(super) session: Option<Vec<u8>>,
+    pub(super) run: Option<Vec<u8>>,
     /// The entry that stands where this one is to.
-    entry: Option<Vec<u8>>,
+    pub(super) entry: Option<Vec<u8>>,
     /// The agent's unfinished run in the session.
-    under_way: Option<String>,
-    audit_head: Option<Vec<u8>>,
-    pauses: Vec<Option<Vec<u8>>>,
-    rules: Vec<Option<Vec<u8>>>,
+    pub(super) under_way: Option<String>,
+    pub(super) audit_head: Option<Vec<u8>>,
+    pub(super) pauses: Vec<Option<Vec<u8>>>,
+    pub(super) rules: Vec<Option<Vec<u8>>>,
     /// By the server's clock: seconds, and microseconds beside them.
-    time: (i64, i64),
+    pub(super) time: (i64, i64),
 }
 
 impl PreparedAppend {
@@ -54,10 +55,6 @@ impl PreparedAppend {
         }
         let (body, audit) = (record::encode(&append.events), audit::bodies(&append)?);
         Ok(Self { append, body, audit, token: Uuid::now_v7().simple().to_string() })
-    }
-
-    pub(super) fn append(&self) -> &Append {
-        &self.append
     }
 
     async fn look(&self, connection: &ConnectionManager, keys: &Keys) -> Result<Seen, Broken> {
@@ -91,13 +88,29 @@ impl PreparedAppend {
         keys: &Keys,
         clock: &StoreClock,
     ) -> Result<Appended, WriteError> {
-        let append = &self.append;
         let asked = Instant::now();
         let seen = self.look(connection, keys).await?;
         let now = clock.arbiter(asked, millis(seen.time));
         if let Some(appended) = self.written_before(&seen)? {
             return Ok(appended);
         }
+        let mut change = Change::default();
+        let appended = self.plan(&mut change, keys, &seen, now)?;
+        notices::write(&mut change, connection, keys, &self.append).await?;
+        audit::write(&mut change, keys, seen.audit_head, &self.audit)?;
+        change.commit(connection).await?;
+        Ok(appended)
+    }
+
+    /// What is written of an append that is admitted, its part of the audit and its notices aside. One that is refused adds nothing.
+    pub(super) fn plan(
+        &self,
+        change: &mut Change,
+        keys: &Keys,
+        seen: &Seen,
+        now: Timestamp,
+    ) -> Result<Appended, WriteError> {
+        let append = &self.append;
         let session: Option<SessionRecord> = seen.session.as_deref().map(records::decode).transpose()?;
         let known: Option<RunRecord> = seen.run.as_deref().map(records::decode).transpose()?;
         let found = known.as_ref().map(|run| self.found(run)).transpose()?;
@@ -116,10 +129,9 @@ impl PreparedAppend {
         let changed_rules = rules::check(append, &seen.rules)?;
 
         // Nothing is refused from here on.
-        let mut change = Change::default();
         change.expect_field(keys.sessions(), append.session.to_string(), seen.session.clone());
         change.expect_field(keys.runs(), keys::run_name(append.run), seen.run.clone());
-        let session = self.write_session(&mut change, keys, session, known.is_none(), seen.time)?;
+        let session = self.write_session(change, keys, session, known.is_none(), seen.time)?;
         let seq = session.events + 1 - append.events.len() as u64;
         let run = known.unwrap_or_else(|| RunRecord {
             session: append.session.to_string(),
@@ -145,13 +157,11 @@ impl PreparedAppend {
             pause_group: append.opens_pauses().then_some(session.pause_groups),
             epoch: admit::epoch_of(append, &lease),
         };
-        self.write_run(&mut change, keys, &run, &session, seen.under_way.as_deref())?;
-        self.write_entry(&mut change, keys, &session, appended.epoch);
-        pauses::write(&mut change, keys, append, &seen.pauses, appended.pause_group)?;
-        rules::write(&mut change, keys, &append.session, changed_rules)?;
-        definitions::write(&mut change, keys, &append.definitions);
-        audit::write(&mut change, keys, seen.audit_head, &self.audit)?;
-        change.commit(connection).await?;
+        self.write_run(change, keys, &run, &session, seen.under_way.as_deref())?;
+        self.write_entry(change, keys, &session, appended.epoch);
+        pauses::write(change, keys, append, &seen.pauses, appended.pause_group)?;
+        rules::write(change, keys, &append.session, changed_rules)?;
+        definitions::write(change, keys, &append.definitions);
         Ok(appended)
     }
 
@@ -236,6 +246,7 @@ impl PreparedAppend {
             (RunStatus::Finished, Some(other)) if other == name => change.remove_field(under, run.agent.as_str()),
             // It may be over at once, or get a word in while another one of its agent is under way.
             (RunStatus::Finished, _) => {}
+            (RunStatus::Working | RunStatus::Waiting, Some(itself)) if itself == name => {}
             (RunStatus::Working | RunStatus::Waiting, _) => {
                 change.set_field(under, run.agent.as_str(), name.clone());
             }

@@ -19,15 +19,16 @@ pub(super) fn bodies(append: &Append) -> Result<Vec<CanonicalJson>, StoreFault> 
     append.audit.iter().map(|note| note.body().map_err(unwritable)).collect()
 }
 
-/// Adds records behind the head that was read.
-pub(super) fn write(
+/// Adds records behind the head that was read; gives the head after them.
+pub(super) fn write<'a>(
     change: &mut Change,
     keys: &Keys,
     head: Option<Vec<u8>>,
-    bodies: &[CanonicalJson],
-) -> Result<(), Broken> {
-    if bodies.is_empty() {
-        return Ok(());
+    bodies: impl IntoIterator<Item = &'a CanonicalJson>,
+) -> Result<Option<Vec<u8>>, Broken> {
+    let mut bodies = bodies.into_iter().peekable();
+    if bodies.peek().is_none() {
+        return Ok(head);
     }
     let mut last = head.as_deref().map(parse_head).transpose()?;
     change.expect(keys.audit_head(), head);
@@ -37,11 +38,11 @@ pub(super) fn write(
         let value = [record.hash.as_bytes().as_slice(), record.body.as_bytes()].concat();
         change.set_field(keys.audit(), record.n.to_string(), value);
     }
-    if let Some((n, hash)) = last {
-        let value = [format!("{n} ").as_bytes(), hash.as_bytes().as_slice()].concat();
-        change.set(keys.audit_head(), value);
+    let after = last.map(|(n, hash)| [format!("{n} ").as_bytes(), hash.as_bytes().as_slice()].concat());
+    if let Some(after) = &after {
+        change.set(keys.audit_head(), after.clone());
     }
-    Ok(())
+    Ok(after)
 }
 
 /// The number, a blank, and the hash.
@@ -53,10 +54,14 @@ fn parse_head(bytes: &[u8]) -> Result<(u64, Digest), Broken> {
     Ok((n, Digest::from_bytes(hash)))
 }
 
+/// The head as it stands, if there is one.
+pub(super) async fn find_head(connection: &mut ConnectionManager, keys: &Keys) -> Result<Option<Vec<u8>>, Broken> {
+    Ok(::redis::cmd("GET").arg(keys.audit_head()).query_async(connection).await?)
+}
+
 /// The number and hash of the last record that was written.
 pub(super) async fn head(connection: &mut ConnectionManager, keys: &Keys) -> Result<Option<(u64, Digest)>, Broken> {
-    let head: Option<Vec<u8>> = ::redis::cmd("GET").arg(keys.audit_head()).query_async(connection).await?;
-    head.as_deref().map(parse_head).transpose()
+    find_head(connection, keys).await?.as_deref().map(parse_head).transpose()
 }
 
 /// The records after a number, in order.

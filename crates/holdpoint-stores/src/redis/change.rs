@@ -1,5 +1,6 @@
 //! A change of the store: what must still stand as it was seen, and what is written then. One script does both.
 
+use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use ::redis::Script;
@@ -14,10 +15,15 @@ pub(super) async fn prepare(connection: &mut ConnectionManager) -> ::redis::Redi
     SCRIPT.load_async(connection).await.map(drop)
 }
 
+/// How many arguments a command of the script may have.
+const ARGUMENTS_MAX: usize = 1_000;
+
 /// What is compared and what is written, in order.
 #[derive(Default)]
 pub(super) struct Change {
     keys: Vec<String>,
+    /// Where each key stands among them.
+    places: HashMap<String, usize>,
     checks: Vec<Check>,
     writes: Vec<Write>,
 }
@@ -38,11 +44,13 @@ struct Write {
 impl Change {
     /// The place of a key among those that the script is told.
     fn place(&mut self, key: String) -> usize {
-        let known = self.keys.iter().position(|known| *known == key);
-        known.unwrap_or_else(|| {
-            self.keys.push(key);
-            self.keys.len() - 1
-        })
+        if let Some(place) = self.places.get(&key) {
+            return *place;
+        }
+        let place = self.keys.len();
+        self.keys.push(key.clone());
+        self.places.insert(key, place);
+        place
     }
 
     /// A key must still have this value, or none.
@@ -87,6 +95,27 @@ impl Change {
 
     pub(super) fn remove_member(&mut self, key: String, member: impl Into<Vec<u8>>) {
         self.write("ZREM", key, [member.into()]);
+    }
+
+    pub(super) fn remove_key(&mut self, key: String) {
+        self.write("UNLINK", key, []);
+    }
+
+    pub(super) fn remove_fields(&mut self, key: String, fields: &[String]) {
+        self.write_in_parts("HDEL", key, fields);
+    }
+
+    pub(super) fn remove_members(&mut self, key: String, members: &[String]) {
+        self.write_in_parts("ZREM", key, members);
+    }
+
+    /// As many commands as it takes: a script can hand over only so many arguments at once.
+    fn write_in_parts(&mut self, command: &'static str, key: String, arguments: &[String]) {
+        let key = self.place(key);
+        for part in arguments.chunks(ARGUMENTS_MAX) {
+            let arguments = part.iter().map(|argument| argument.clone().into_bytes()).collect();
+            self.writes.push(Write { command, key, arguments });
+        }
     }
 
     /// Makes the change, unless something no longer stands as it was seen.

@@ -2,6 +2,7 @@
 //! them together.
 
 use holdpoint_core::ids::{ActorId, PauseId, RuleId, RunId, SessionId};
+use holdpoint_runtime::ports::notifier::Destination;
 
 /// Names keys, all of which begin with `{prefix}:`.
 #[derive(Debug, Clone)]
@@ -25,6 +26,11 @@ impl Keys {
     /// Which form the rest has.
     pub(super) fn format(&self) -> String {
         self.named("format")
+    }
+
+    /// Channel: what instances tell each other.
+    pub(super) fn bus(&self) -> String {
+        self.named("bus")
     }
 
     /// Hash: a session's name and its record.
@@ -122,6 +128,21 @@ impl Keys {
     /// Hash: an audit record by its number.
     pub(super) fn audit(&self) -> String {
         self.named("audit")
+    }
+
+    /// Hash: a notice and its record.
+    pub(super) fn notices(&self) -> String {
+        self.named("notices")
+    }
+
+    /// Sorted: notices in the order of their keys.
+    pub(super) fn notice_order(&self) -> String {
+        self.named("notice-order")
+    }
+
+    /// Sorted: notices to a destination that wait, by when they are due.
+    pub(super) fn notices_due(&self, destination: &Destination) -> String {
+        self.named(&format!("notices-due:{destination}"))
     }
 
     /// The number and hash of the last audit record.

@@ -16,6 +16,9 @@ use crate::admit::Mover;
 /// How many entries are asked for at once.
 const ENTRIES_AT_ONCE: u64 = 500;
 
+/// How many entries are asked for together with their run.
+const ENTRIES_WITH_RUN: u64 = 8;
+
 /// A run as it stands in the database.
 pub(super) struct RawRun {
     revision: u64,
@@ -39,13 +42,26 @@ pub(super) async fn run(
     after: u64,
     now: Timestamp,
 ) -> Result<Option<RawRun>, Broken> {
-    let Some(run) = find(connection, keys, id).await? else { return Ok(None) };
+    let mut pipe = ::redis::pipe();
+    pipe.cmd("HGET").arg(keys.runs()).arg(keys::run_name(id));
+    // Mostly a run has few entries, and all of them come with it.
+    pipe.cmd("HMGET").arg(keys.journal(id));
+    let first = after.saturating_add(1)..=after.saturating_add(ENTRIES_WITH_RUN);
+    first.clone().for_each(|revision| {
+        pipe.arg(revision);
+    });
+    let (run, early): (Option<Vec<u8>>, Vec<Option<Vec<u8>>>) = pipe.query_async(connection).await?;
+    let Some(run) = run.as_deref().map(records::decode::<RunRecord>).transpose()? else { return Ok(None) };
     let slot = run.lease();
     let lease = match slot.mover {
         Mover::Holder { owner, until } if now < until => Some(Lease { run: id, epoch: slot.epoch, owner, until }),
         Mover::Holder { .. } | Mover::Nobody { .. } => None,
     };
-    let (mut entries, mut from) = (Vec::new(), after.saturating_add(1));
+    let mut entries = Vec::new();
+    for (revision, bytes) in first.zip(early).filter(|(revision, _)| *revision <= run.revision) {
+        entries.extend(bytes.map(|bytes| RawEntry::read(revision, &bytes)).transpose()?);
+    }
+    let mut from = after.saturating_add(ENTRIES_WITH_RUN).saturating_add(1);
     while from <= run.revision {
         let end = run.revision.min(from + ENTRIES_AT_ONCE - 1);
         let mut command = ::redis::cmd("HMGET");
@@ -61,18 +77,6 @@ pub(super) async fn run(
     }
     let (session, agent) = (records::parse(&run.session)?, records::parse(&run.agent)?);
     Ok(Some(RawRun { revision: run.revision, session, agent, lease, entries }))
-}
-
-/// A run's record.
-pub(super) async fn find(
-    connection: &mut ConnectionManager,
-    keys: &Keys,
-    run: RunId,
-) -> Result<Option<RunRecord>, Broken> {
-    let mut command = ::redis::cmd("HGET");
-    command.arg(keys.runs()).arg(keys::run_name(run));
-    let found: Option<Vec<u8>> = command.query_async(connection).await?;
-    found.as_deref().map(records::decode).transpose()
 }
 
 /// The records of these runs, as far as they are there.

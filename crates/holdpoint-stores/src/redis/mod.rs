@@ -1,4 +1,5 @@
-//! The Redis store (Redis 7, Valkey): one script for each append, acknowledged when the server has written it to its log.
+//! The Redis store (Redis 7, Valkey): appends are acknowledged when the server has written them to its log; those that
+//! come together share a script, and each is still answered by itself.
 //! Several instances may share a database; its clock is the store's.
 //!
 //! It is weaker than the other stores where servers are replicated: replicas follow later, so that a fail-over may lose
@@ -10,16 +11,20 @@
 
 mod append;
 mod audit;
+mod bus;
 mod change;
 mod definitions;
 mod fault;
+mod group;
 mod keys;
 mod leases;
 mod lists;
 mod load;
+mod notices;
 mod open;
 mod pauses;
 mod records;
+mod retention;
 mod rules;
 mod sessions;
 
@@ -33,21 +38,26 @@ use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::bus::Bus;
 use holdpoint_runtime::ports::clock::Clock;
+use holdpoint_runtime::ports::notifier::{Destination, NoticeKey};
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
-    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, NoticeFilter, NoticeOutcome, NoticeRow, PauseFilter,
+    PauseRow, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault,
+    StoreFaultKind, StoredRule,
 };
-use tokio::sync::Mutex;
 
 pub use open::RedisOptions;
 
 use append::PreparedAppend;
+use bus::RedisRoad;
 use fault::{Broken, WriteError};
+use group::{Answer, Desk, Groups, Heads};
 use keys::Keys;
 use leases::LeaseMove;
 use open::Promise;
 
+use crate::bus::BusSlot;
 use crate::clock::StoreClock;
 use crate::turns::Turns;
 
@@ -62,12 +72,13 @@ const OVERTAKEN_MAX: u32 = 1_000;
 pub struct RedisStore {
     connection: ConnectionManager,
     keys: Keys,
-    clock: StoreClock,
+    clock: Arc<StoreClock>,
     turns: Turns,
-    /// Within one process those with something for the audit wait for each other here, rather than overtake each other.
-    audit_turn: Mutex<()>,
+    groups: Groups,
+    heads: Arc<Heads>,
     patience: Duration,
     promise: Promise,
+    bus: BusSlot<RedisRoad>,
 }
 
 impl RedisStore {
@@ -86,22 +97,35 @@ impl RedisStore {
     /// As [`RedisStore::open`].
     pub async fn open_with(address: &str, options: RedisOptions) -> Result<Self, StoreFault> {
         let opened = open::open(address, &options).await?;
+        let (connection, keys) = (opened.connection.clone(), opened.keys.clone());
+        let road = RedisRoad::new(open::client(address)?, connection, keys, options.patience);
         Ok(Self {
             connection: opened.connection,
             keys: opened.keys,
-            clock: StoreClock::Database(opened.follower),
+            clock: Arc::new(StoreClock::Database(opened.follower)),
             turns: Turns::default(),
-            audit_turn: Mutex::default(),
+            groups: Groups::default(),
+            heads: Arc::default(),
             patience: options.patience,
             promise: opened.promise,
+            bus: BusSlot::new(road),
         })
+    }
+
+    /// Looks at a database without changing it: what it promises, and whether nothing of ours is there yet.
+    ///
+    /// # Errors
+    /// As [`RedisStore::open`].
+    pub async fn look(address: &str) -> Result<(Durability, bool), StoreFault> {
+        let (promise, is_new) = open::look(address, &RedisOptions::default()).await?;
+        Ok((durability(&promise), is_new))
     }
 
     /// Goes by another clock than the database's. For tests: instances that go by different clocks do not agree on who
     /// moves a run.
     #[doc(hidden)]
     pub fn going_by(self, clock: Arc<dyn Clock>) -> Self {
-        Self { clock: StoreClock::Given(clock), ..self }
+        Self { clock: Arc::new(StoreClock::Given(clock)), ..self }
     }
 
     /// Reads. What fails because the connection was lost is tried again on the next.
@@ -155,28 +179,47 @@ impl RedisStore {
     }
 }
 
-/// Waits a moment before the next try: a server that restarts is back soon.
-async fn pause_before(tries: &mut u32) {
-    tokio::time::sleep(Duration::from_millis(20 << *tries)).await;
-    *tries += 1;
-}
-
-#[async_trait]
-impl Store for RedisStore {
-    fn now(&self) -> Timestamp {
-        self.clock.now()
+impl RedisStore {
+    /// Makes a change that may be made twice: where it was overtaken, or its connection was lost, once more.
+    async fn write_alone<T, R>(&self, doing: &'static str, write: impl Fn() -> R + Send + Sync) -> Result<T, StoreFault>
+    where
+        R: Future<Output = Result<T, WriteError>> + Send,
+    {
+        let (mut tries, mut overtaken) = (1, 0);
+        loop {
+            match write().await {
+                Ok(value) => return Ok(value),
+                Err(WriteError::Overtaken) if overtaken < OVERTAKEN_MAX => overtaken += 1,
+                Err(WriteError::Overtaken) => return Err(StoreFault::new(doing, StoreFaultKind::Unavailable)),
+                Err(WriteError::NotWritten(broken) | WriteError::InDoubt(broken))
+                    if broken.is_passing() && tries < TRIES_MAX =>
+                {
+                    pause_before(&mut tries).await;
+                }
+                Err(WriteError::NotWritten(broken)) => return Err(broken.fault(doing)),
+                Err(WriteError::InDoubt(broken)) => {
+                    return Err(StoreFault::because(doing, StoreFaultKind::Unknown, broken));
+                }
+                Err(WriteError::Refused(refusal)) => {
+                    return Err(StoreFault::because(doing, StoreFaultKind::Corrupt, refusal));
+                }
+            }
+        }
     }
 
-    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
-        let append = PreparedAppend::new(append)?;
-        let turns = async {
-            let turn = self.turns.wait(&append.append().session).await;
-            let is_audited = !append.append().audit.is_empty();
-            (turn, if is_audited { Some(self.audit_turn.lock().await) } else { None })
-        };
-        let too_long = |_| StoreFault::because("append", StoreFaultKind::Unavailable, "others wrote for too long");
-        let _turns = tokio::time::timeout(self.patience * 2, turns).await.map_err(too_long)?;
-        let (mut tries, mut overtaken, mut in_doubt) = (1, 0, None);
+    /// What is needed to do something for several who ask at once.
+    fn desk(&self) -> Desk {
+        let (connection, keys, clock) = (self.connection.clone(), self.keys.clone(), Arc::clone(&self.clock));
+        Desk { connection, keys, clock, heads: Arc::clone(&self.heads), patience: self.patience * 2 }
+    }
+
+    /// Writes an append by itself. One that was in doubt before finds itself if it was written.
+    async fn append_alone(
+        &self,
+        append: &PreparedAppend,
+        mut in_doubt: Option<Broken>,
+    ) -> Result<Appended, AppendError> {
+        let (mut tries, mut overtaken) = (1, 0);
         loop {
             let broken = match append.write(&self.connection, &self.keys, &self.clock).await {
                 Ok(appended) => return Ok(appended),
@@ -210,6 +253,44 @@ impl Store for RedisStore {
             None => StoreFault::new("append", StoreFaultKind::Unknown),
         };
         Err(fault.into())
+    }
+}
+
+/// Waits a moment before the next try: a server that restarts is back soon.
+async fn pause_before(tries: &mut u32) {
+    tokio::time::sleep(Duration::from_millis(20 << *tries)).await;
+    *tries += 1;
+}
+
+#[async_trait]
+impl Store for RedisStore {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    async fn append(&self, append: Append) -> Result<Appended, AppendError> {
+        let append = Arc::new(PreparedAppend::new(append)?);
+        let too_long = |_| StoreFault::because("append", StoreFaultKind::Unavailable, "others wrote for too long");
+        let turn = self.turns.wait(&append.append.session);
+        let _turn = tokio::time::timeout(self.patience * 2, turn).await.map_err(too_long)?;
+        let in_doubt = match self.groups.write(&append, &self.desk()).await {
+            Answer::Done(appended) => return Ok(appended),
+            Answer::Refused(refusal) => return Err(refusal),
+            Answer::Alone => None,
+            Answer::InDoubt(broken) => Some(broken),
+        };
+        if append.audit.is_empty() {
+            return self.append_alone(&append, in_doubt).await;
+        }
+        let Ok(turn) = tokio::time::timeout(self.patience * 2, self.heads.wait()).await else {
+            let kind = if in_doubt.is_some() { StoreFaultKind::Unknown } else { StoreFaultKind::Unavailable };
+            return Err(StoreFault::because("append", kind, "others wrote for too long").into());
+        };
+        let appended = self.append_alone(&append, in_doubt).await;
+        // Whoever comes next in a group looks for the head itself.
+        let head = audit::find_head(&mut self.connection.clone(), &self.keys).await.unwrap_or_default();
+        self.heads.leave(turn, head);
+        appended
     }
 
     async fn load(&self, run: RunId, after: u64) -> Result<Option<LoadedRun>, StoreFault> {
@@ -280,6 +361,16 @@ impl Store for RedisStore {
         found.into_iter().map(|(run, entry)| Ok((run, entry.decode(run)?))).collect()
     }
 
+    async fn session_heads(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, u64)>, StoreFault> {
+        let keys = &self.keys;
+        let heads = move |mut connection| async move { sessions::heads(&mut connection, keys, sessions).await };
+        self.read("look at sessions", heads).await
+    }
+
+    fn bus(&self) -> Option<Arc<dyn Bus>> {
+        self.bus.get()
+    }
+
     async fn session_rules(&self, session: &SessionId) -> Result<Vec<StoredRule>, StoreFault> {
         let (keys, now) = (&self.keys, self.now());
         let rules = move |mut connection| async move { rules::standing(&mut connection, keys, session, now).await };
@@ -328,9 +419,57 @@ impl Store for RedisStore {
         self.read("load a definition", find).await
     }
 
-    fn durability(&self) -> Durability {
-        let Promise { survives_crash, settings } = &self.promise;
-        let (survives_crash, settings) = (*survives_crash, settings.clone());
-        Durability { store: "redis", survives_crash, is_shared: true, settings }
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault> {
+        let claim = || notices::claim(&self.connection, &self.keys, &self.clock, destinations, limit, hold);
+        self.write_alone("claim notices", claim).await
     }
+
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault> {
+        let settle = || notices::settle(&self.connection, &self.keys, &self.clock, key, attempt, &outcome);
+        self.write_alone("settle a notice", settle).await
+    }
+
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+        let keys = &self.keys;
+        self.read("find a notice", move |connection| async move { notices::find(&connection, keys, key).await }).await
+    }
+
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+        let keys = &self.keys;
+        let list = move |connection| async move { notices::list(&connection, keys, filter).await };
+        self.read("list notices", list).await
+    }
+
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        const DOING: &str = "remove old sessions";
+        let keys = &self.keys;
+        let find = move |mut connection| async move { retention::old(&mut connection, keys, before, limit).await };
+        let mut removed = 0;
+        for old in self.read(DOING, find).await? {
+            match retention::remove(&self.connection, keys, old).await {
+                Ok(is_removed) => removed += u64::from(is_removed),
+                Err(WriteError::NotWritten(broken)) => return Err(broken.fault(DOING)),
+                // Removed or not, it is whole: the next look tells.
+                Err(WriteError::InDoubt(broken)) => {
+                    return Err(StoreFault::because(DOING, StoreFaultKind::Unknown, broken));
+                }
+                Err(WriteError::Overtaken | WriteError::Refused(_)) => {}
+            }
+        }
+        Ok(removed)
+    }
+
+    fn durability(&self) -> Durability {
+        durability(&self.promise)
+    }
+}
+
+fn durability(promise: &Promise) -> Durability {
+    let Promise { survives_crash, settings } = promise;
+    Durability { store: "redis", survives_crash: *survives_crash, is_shared: true, settings: settings.clone() }
 }

@@ -53,25 +53,45 @@ pub(super) struct Promise {
 
 /// Connects and checks the server and the form of what is there.
 pub(super) async fn open(address: &str, options: &RedisOptions) -> Result<Opened, StoreFault> {
-    let keys = Keys::new(&options.prefix).map_err(refused)?;
-    // What is wrong with an address is told without it: there may be a password in it.
-    let client = Client::open(address).map_err(|error| refused(format!("the address cannot be read: {error}")))?;
-    let config = ConnectionManagerConfig::new()
-        .set_number_of_retries(2)
-        .set_min_delay(Duration::from_millis(20))
-        .set_max_delay(Duration::from_millis(200))
-        .set_connection_timeout(Some(options.patience))
-        .set_response_timeout(Some(options.patience));
     let broken = |error: RedisError| Broken::from(error).fault(DOING);
-    let unreachable = |error: RedisError| refused(format!("no connection to Redis: {error}"));
-    let mut connection = ConnectionManager::new_with_config(client, config).await.map_err(unreachable)?;
-    let promise = check_server(&mut connection).await?;
+    let (mut connection, keys, promise) = connect(address, options).await?;
     check_format(&mut connection, &keys).await?;
     change::prepare(&mut connection).await.map_err(broken)?;
     let asked = Instant::now();
     let time: (i64, i64) = ::redis::cmd("TIME").query_async(&mut connection).await.map_err(broken)?;
     let follower = Follower::new(asked, Instant::now(), millis(time));
     Ok(Opened { connection, keys, follower, promise })
+}
+
+/// Connects, and checks the server and the form of what is there; says whether nothing of ours is there yet.
+pub(super) async fn look(address: &str, options: &RedisOptions) -> Result<(Promise, bool), StoreFault> {
+    let broken = |error: RedisError| Broken::from(error).fault(DOING);
+    let (mut connection, keys, promise) = connect(address, options).await?;
+    let format: Option<String> =
+        ::redis::cmd("GET").arg(keys.format()).query_async(&mut connection).await.map_err(broken)?;
+    format.as_deref().map(known_format).transpose()?;
+    Ok((promise, format.is_none()))
+}
+
+/// Connects, and checks the server.
+async fn connect(address: &str, options: &RedisOptions) -> Result<(ConnectionManager, Keys, Promise), StoreFault> {
+    let keys = Keys::new(&options.prefix).map_err(refused)?;
+    let client = client(address)?;
+    let config = ConnectionManagerConfig::new()
+        .set_number_of_retries(2)
+        .set_min_delay(Duration::from_millis(20))
+        .set_max_delay(Duration::from_millis(200))
+        .set_connection_timeout(Some(options.patience))
+        .set_response_timeout(Some(options.patience));
+    let unreachable = |error: RedisError| refused(format!("no connection to Redis: {error}"));
+    let mut connection = ConnectionManager::new_with_config(client, config).await.map_err(unreachable)?;
+    let promise = check_server(&mut connection).await?;
+    Ok((connection, keys, promise))
+}
+
+/// Who connects to this address. What is wrong with it is told without it: there may be a password in it.
+pub(super) fn client(address: &str) -> Result<Client, StoreFault> {
+    Client::open(address).map_err(|error| refused(format!("the address cannot be read: {error}")))
 }
 
 /// What `TIME` says, in milliseconds.
@@ -129,7 +149,8 @@ impl Server {
         }
         if self.eviction != "noeviction" {
             return Err(format!(
-                "maxmemory-policy is {}: runs would be thrown away; noeviction is needed",
+                "maxmemory-policy is {}: runs would be thrown away when memory is short; set `maxmemory-policy \
+                 noeviction` on the server, also in its file",
                 self.eviction
             ));
         }
@@ -143,7 +164,7 @@ impl Server {
         if !survives_crash {
             tracing::warn!(
                 settings,
-                "what this store acknowledges may be lost in a crash: appendfsync always is needed"
+                "what this store acknowledges may be lost in a crash: set `appendonly yes` and `appendfsync always` on the server"
             );
         }
         Ok(Promise { survives_crash, settings })
@@ -156,6 +177,10 @@ async fn check_format(connection: &mut ConnectionManager, keys: &Keys) -> Result
     let mut pipe = ::redis::pipe();
     pipe.atomic().cmd("SETNX").arg(keys.format()).arg(FORMAT).ignore().cmd("GET").arg(keys.format());
     let (format,): (String,) = pipe.query_async(connection).await.map_err(broken)?;
+    known_format(&format)
+}
+
+fn known_format(format: &str) -> Result<(), StoreFault> {
     match format.parse::<u32>() {
         Ok(FORMAT) => Ok(()),
         Ok(newer) if newer > FORMAT => {

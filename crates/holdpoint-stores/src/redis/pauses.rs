@@ -24,16 +24,23 @@ pub(super) fn write(
         let before: Option<PauseRecord> = before.as_deref().map(records::decode).transpose()?;
         let after = after(append, row, before.clone(), group);
         let name = keys::pause_name(row.id);
-        if let Some(before) = before.filter(|before| before.status != after.status) {
-            change.remove_member(keys.pause_order(Some(before.status)), name.clone());
-        }
-        for order in [keys.pause_order(None), keys.pause_order(Some(after.status)), keys.pauses_of(&append.session)] {
+        // One that is there keeps its place in the lists of all, and changes from one state's list to another's.
+        let orders = match before.as_ref().map(|before| before.status) {
+            None => vec![keys.pause_order(None), keys.pauses_of(&append.session), keys.pause_order(Some(after.status))],
+            Some(status) if status != after.status => {
+                change.remove_member(keys.pause_order(Some(status)), name.clone());
+                vec![keys.pause_order(Some(after.status))]
+            }
+            Some(_) => Vec::new(),
+        };
+        for order in orders {
             change.place_member(order, after.opened_at, name.clone());
         }
         match after.expires_at {
             Some(expires_at) if row.status == PauseStatus::Open => {
                 change.place_member(keys.deadlines(), expires_at, name.clone());
             }
+            None if before.is_some_and(|before| before.expires_at.is_none()) => {}
             _ => change.remove_member(keys.deadlines(), name.clone()),
         }
         change.set_field(keys.pauses(), name, records::encode(&after)?);

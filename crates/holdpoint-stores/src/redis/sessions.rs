@@ -67,3 +67,25 @@ pub(super) async fn entries(
     };
     places.into_iter().zip(found).map(read).collect()
 }
+
+/// The number of the last event in each of these sessions.
+pub(super) async fn heads(
+    connection: &mut ConnectionManager,
+    keys: &Keys,
+    sessions: &[SessionId],
+) -> Result<Vec<(SessionId, u64)>, Broken> {
+    if sessions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut command = ::redis::cmd("HMGET");
+    command.arg(keys.sessions());
+    for session in sessions {
+        command.arg(session.as_str());
+    }
+    let found: Vec<Option<Vec<u8>>> = command.query_async(connection).await?;
+    let there = sessions.iter().zip(found).filter_map(|(session, bytes)| Some((session, bytes?)));
+    let head = |(session, bytes): (&SessionId, Vec<u8>)| {
+        Ok((session.clone(), records::decode::<records::SessionRecord>(&bytes)?.row(session.as_str())?.events))
+    };
+    there.map(head).collect()
+}

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::book::{Book, Counters};
 use super::columns::{Column, Name};
 use super::fault::{self, WriteError};
-use super::{audit, definitions, keys, pauses, rules, sessions};
+use super::{audit, definitions, keys, notices, pauses, rules, sessions};
 use crate::admit::{self, Found, LeaseSlot, Mover};
 
 /// An append with its entry as bytes: made where it is asked for, so that the writer's thread only writes.
@@ -89,6 +89,7 @@ impl PreparedAppend {
         };
         self.write_entry(&book.connection, &run, &numbers)?;
         pauses::write(book, run.key, append, numbers.pause_group())?;
+        notices::write(&book.connection, append)?;
         rules::write(&book.connection, &changed_rules, session)?;
         definitions::write(book, &append.definitions)?;
         audit::write(book, &self.audit)?;

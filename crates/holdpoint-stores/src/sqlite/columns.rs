@@ -6,9 +6,12 @@ use holdpoint_core::ids::RunId;
 use holdpoint_core::json::Digest;
 use holdpoint_core::pause::PauseKind;
 use holdpoint_core::time::Timestamp;
-use holdpoint_runtime::ports::store::{PauseStatus, RunStatus};
+use holdpoint_runtime::ports::notifier::NoticeKind;
+use holdpoint_runtime::ports::store::{NoticeStatus, PauseStatus, RunStatus};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use uuid::Uuid;
+
+use crate::outbox;
 
 /// A value with a column form of its own.
 pub(super) struct Column<T>(pub(super) T);
@@ -123,6 +126,38 @@ impl ToSql for Column<PauseKind> {
             PauseKind::Confirmation => 2,
             PauseKind::InDoubt => 3,
         }))
+    }
+}
+
+impl FromSql for Column<NoticeKind> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        match i64::column_result(value)? {
+            0 => Ok(Self(NoticeKind::Opened)),
+            1 => Ok(Self(NoticeKind::Settled)),
+            other => Err(FromSqlError::OutOfRange(other)),
+        }
+    }
+}
+
+impl ToSql for Column<NoticeKind> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(match self.0 {
+            NoticeKind::Opened => 0,
+            NoticeKind::Settled => 1,
+        }))
+    }
+}
+
+impl FromSql for Column<NoticeStatus> {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let code = i64::column_result(value)?;
+        outbox::status_of(code).map(Self).ok_or(FromSqlError::OutOfRange(code))
+    }
+}
+
+impl ToSql for Column<NoticeStatus> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(outbox::status_code(self.0)))
     }
 }
 

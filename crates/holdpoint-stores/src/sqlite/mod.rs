@@ -14,10 +14,12 @@ mod keys;
 mod leases;
 mod lists;
 mod load;
+mod notices;
 mod open;
 mod pauses;
 mod place;
 mod readers;
+mod retention;
 mod rules;
 mod schema;
 mod sessions;
@@ -34,9 +36,11 @@ use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::clock::Clock;
+use holdpoint_runtime::ports::notifier::{Destination, NoticeKey};
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
-    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, NoticeFilter, NoticeOutcome, NoticeRow, PauseFilter,
+    PauseRow, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault,
+    StoreFaultKind, StoredRule,
 };
 
 pub use open::SqliteOptions;
@@ -204,7 +208,63 @@ impl Store for SqliteStore {
         self.readers.read_once("load a definition", |connection| definitions::find(connection, digest))
     }
 
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault> {
+        const DOING: &str = "claim notices";
+        let is_due = |connection: &_| notices::is_due(connection, destinations, limit, self.now());
+        if !self.readers.read_once(DOING, is_due)? {
+            return Ok(Vec::new());
+        }
+        let destinations = destinations.to_owned();
+        let claim = move |book: &mut _, now| notices::claim(book, &destinations, limit, hold, now);
+        self.writer.write(DOING, 0, claim).await.map_err(|error| only_fault(DOING, error))
+    }
+
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault> {
+        const DOING: &str = "settle a notice";
+        let key = key.clone();
+        let settle = move |book: &mut _, now| notices::settle(book, &key, attempt, outcome.clone(), now);
+        self.writer.write(DOING, 0, settle).await.map_err(|error| only_fault(DOING, error))
+    }
+
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+        self.readers.read_once("find a notice", |connection| notices::find(connection, key))
+    }
+
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.readers.read_once("list notices", |connection| notices::list(connection, filter))
+    }
+
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        const DOING: &str = "remove old sessions";
+        let old = self.readers.read(DOING, |connection| retention::old(connection, before, limit))?;
+        let mut removed = 0;
+        // One after the other: whoever writes meanwhile gets a turn in between.
+        for session in old {
+            let remove = move |book: &mut Book, _| retention::remove(book, session, before);
+            match self.writer.write(DOING, 0, remove).await {
+                Ok(is_removed) => removed += u64::from(is_removed),
+                Err(AppendError::Fault(fault)) => return Err(fault),
+                // Nothing is refused here.
+                Err(_) => {}
+            }
+        }
+        Ok(removed)
+    }
+
     fn durability(&self) -> Durability {
         Durability { store: "sqlite", survives_crash: true, is_shared: true, settings: self.settings.clone() }
+    }
+}
+
+/// The fault of something that is never refused.
+fn only_fault(doing: &'static str, error: AppendError) -> StoreFault {
+    match error {
+        AppendError::Fault(fault) => fault,
+        refused => StoreFault::because(doing, StoreFaultKind::Corrupt, refused),
     }
 }

@@ -12,11 +12,12 @@ const CHECKING: &str = "check the schema";
 const MIGRATING: &str = "bring the schema up to date";
 
 /// The steps, numbered from one.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001_runs.sql"),
     include_str!("migrations/0002_owners_and_audit.sql"),
     include_str!("migrations/0003_entries_as_they_come.sql"),
     include_str!("migrations/0004_audit_head.sql"),
+    include_str!("migrations/0005_notices.sql"),
 ];
 
 const CREATE_NOTES: &str = "

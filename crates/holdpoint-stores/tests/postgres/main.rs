@@ -2,11 +2,17 @@
 #![cfg(all(feature = "postgres", target_os = "linux"))]
 #![expect(clippy::unwrap_used, reason = "the helpers of a test are part of it")]
 
+mod bus;
 mod conformance;
 mod crash;
 mod database;
+mod doubt;
+mod grouped;
+#[path = "../instances/mod.rs"]
+mod instances;
 mod killed;
 mod lost;
 mod opening;
+mod plans;
 mod tls;
 mod together;

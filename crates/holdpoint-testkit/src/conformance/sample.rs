@@ -60,7 +60,7 @@ pub fn started(session: &SessionId, agent: &AgentId) -> RunEvent {
 
 /// Somebody said something: an event of no consequence.
 pub fn said(text: &str) -> RunEvent {
-    RunEvent::InputStaged(InputStaged { content: text.into(), by: ana(), request: None })
+    RunEvent::InputStaged(InputStaged { content: text.into(), by: ana(), request: None, frame: CallPath::root() })
 }
 
 /// The model asked for a call of `send_email` with these arguments.

@@ -255,3 +255,15 @@ pub async fn names_that_look_alike_are_different_sessions(trial: &Trial) {
         assert_eq!(runs.iter().map(|row| row.run).collect::<Vec<_>>(), [sample::run_id(number)], "{name:?}");
     }
 }
+
+pub async fn the_last_numbers_of_many_sessions_are_told_at_once(trial: &Trial) {
+    let (one, other) = (trial.run(1, "s"), trial.run(2, "t"));
+    trial.begin(&one).await;
+    trial.begin(&other).await;
+    trial.ok(trial.append(&one, 1, [sample::said("a"), sample::said("b")])).await;
+    let asked = ["s", "nobody used it", "t"].map(sample::session);
+    let mut heads = trial.store.session_heads(&asked).await.unwrap();
+    heads.sort();
+    assert_eq!(heads, [(sample::session("s"), 3), (sample::session("t"), 1)]);
+    assert_eq!(trial.store.session_heads(&[]).await.unwrap(), []);
+}

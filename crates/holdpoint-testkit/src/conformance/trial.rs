@@ -99,6 +99,7 @@ impl Trial {
             rules: Vec::new(),
             definitions: Vec::new(),
             audit: Vec::new(),
+            notices: Vec::new(),
             only_owner: false,
         }
     }

@@ -10,9 +10,12 @@ use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_core::json::Digest;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::bus::Bus;
+use holdpoint_runtime::ports::notifier::{Destination, NoticeKey};
 use holdpoint_runtime::ports::store::{
-    Append, AppendError, Appended, Durability, Lease, LoadedRun, PauseFilter, PauseRow, RuleFilter, RuleRow, RunFilter,
-    RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault, StoreFaultKind, StoredRule,
+    Append, AppendError, Appended, Durability, Lease, LoadedRun, NoticeFilter, NoticeOutcome, NoticeRow, PauseFilter,
+    PauseRow, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary, SessionFilter, SessionRow, Store, StoreFault,
+    StoreFaultKind, StoredRule,
 };
 
 use crate::power_loss::Cut;
@@ -26,7 +29,11 @@ pub struct CutStore {
     writes: AtomicU32,
     is_cut: AtomicBool,
     at: Option<(u32, Cut)>,
+    /// The number of the write whose answer is lost, and whether it is written all the same.
+    doubt: Option<(u32, bool)>,
     on_cut: OnCut,
+    /// Whether other instances are told nothing, and nothing is heard from them.
+    is_quiet: bool,
 }
 
 impl CutStore {
@@ -40,8 +47,22 @@ impl CutStore {
         Self::new(inner, Some((write, cut)), on_cut)
     }
 
+    /// A store that loses the answer to its `write`-th write, counted from one, which is written or not, and goes on.
+    pub fn doubting(inner: Arc<dyn Store>, write: u32, is_written: bool) -> Arc<Self> {
+        let (writes, is_cut) = (AtomicU32::new(0), AtomicBool::new(false));
+        let (doubt, on_cut) = (Some((write, is_written)), Arc::new(|_| {}));
+        Arc::new(Self { inner, writes, is_cut, at: None, doubt, on_cut, is_quiet: false })
+    }
+
+    /// A store that is not cut off, and tells other instances nothing.
+    pub fn telling_nobody(inner: Arc<dyn Store>) -> Arc<Self> {
+        let (writes, is_cut) = (AtomicU32::new(0), AtomicBool::new(false));
+        Arc::new(Self { inner, writes, is_cut, at: None, doubt: None, on_cut: Arc::new(|_| {}), is_quiet: true })
+    }
+
     fn new(inner: Arc<dyn Store>, at: Option<(u32, Cut)>, on_cut: OnCut) -> Arc<Self> {
-        Arc::new(Self { inner, writes: AtomicU32::new(0), is_cut: AtomicBool::new(false), at, on_cut })
+        let (writes, is_cut) = (AtomicU32::new(0), AtomicBool::new(false));
+        Arc::new(Self { inner, writes, is_cut, at, doubt: None, on_cut, is_quiet: false })
     }
 
     /// How many writes there were.
@@ -58,11 +79,15 @@ impl CutStore {
         if self.is_cut() { Err(gone()) } else { Ok(()) }
     }
 
-    /// Counts a write; says whether and how it is cut.
-    fn count(&self) -> Result<Option<Cut>, StoreFault> {
+    /// Counts a write; says what becomes of it.
+    fn count(&self) -> Result<Fate, StoreFault> {
         self.alive()?;
         let number = self.writes.fetch_add(1, Ordering::SeqCst) + 1;
-        Ok(self.at.filter(|(at, _)| *at == number).map(|(_, cut)| cut))
+        Ok(match (self.at, self.doubt) {
+            (Some((at, cut)), _) if at == number => Fate::Cut(cut),
+            (_, Some((at, is_written))) if at == number => Fate::AnswerLost { is_written },
+            _ => Fate::Answered,
+        })
     }
 
     fn cut(&self, cut: Cut) -> StoreFault {
@@ -73,13 +98,19 @@ impl CutStore {
 
     async fn write<T, E: From<StoreFault>>(&self, writing: impl Future<Output = Result<T, E>>) -> Result<T, E> {
         match self.count()? {
-            None => writing.await,
-            Some(Cut::Before) => Err(self.cut(Cut::Before).into()),
-            Some(Cut::After) => {
+            Fate::Answered => writing.await,
+            Fate::AnswerLost { is_written } => {
+                if is_written {
+                    let _ = writing.await;
+                }
+                Err(StoreFault::new("answer", StoreFaultKind::Unknown).into())
+            }
+            Fate::Cut(Cut::Before) => Err(self.cut(Cut::Before).into()),
+            Fate::Cut(Cut::After) => {
                 let _ = writing.await;
                 Err(self.cut(Cut::After).into())
             }
-            Some(Cut::Torn) => {
+            Fate::Cut(Cut::Torn) => {
                 // The write is on its way when the process ends; a store that is not a real one just loses it.
                 let fault = self.cut(Cut::Torn);
                 let mut writing = std::pin::pin!(writing);
@@ -88,6 +119,16 @@ impl CutStore {
             }
         }
     }
+}
+
+/// What becomes of a write.
+enum Fate {
+    Answered,
+    /// Nobody hears of it, whether it is written or not.
+    AnswerLost {
+        is_written: bool,
+    },
+    Cut(Cut),
 }
 
 fn gone() -> StoreFault {
@@ -194,6 +235,37 @@ impl Store for CutStore {
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault> {
         self.alive()?;
         self.inner.definition(digest).await
+    }
+
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.write(self.inner.claim_notices(destinations, limit, hold)).await
+    }
+
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault> {
+        self.write(self.inner.settle_notice(key, attempt, outcome)).await
+    }
+
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault> {
+        self.alive()?;
+        self.inner.notice(key).await
+    }
+
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault> {
+        self.alive()?;
+        self.inner.list_notices(filter).await
+    }
+
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        self.write(self.inner.remove_old(before, limit)).await
+    }
+
+    fn bus(&self) -> Option<Arc<dyn Bus>> {
+        if self.is_quiet { None } else { self.inner.bus() }
     }
 
     fn durability(&self) -> Durability {

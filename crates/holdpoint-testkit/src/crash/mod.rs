@@ -5,8 +5,10 @@
 
 mod check;
 mod cut;
+pub mod lost;
 mod person;
 mod scenario;
+pub mod telling;
 mod world;
 
 use std::sync::Arc;
@@ -78,6 +80,8 @@ fn runtime(scenario: &Scenario, store: Arc<dyn Store>, clock: &TestClock, world:
         lease: LEASE,
         pause_deadline: scenario.pause_deadline,
         owner: format!("process-{}", world.next_process()),
+        // The store never comes back to this process.
+        doubt_patience: Duration::ZERO,
         ..Settings::default()
     };
     let clock: Arc<dyn Clock> = Arc::new(Untimed(clock.clone()));

@@ -5,6 +5,7 @@
 //! Tests run in processes of their own. The first one starts the server with a watchman beside it; every one holds a
 //! lock on a file for as long as it lives; the watchman stops the server when it can have that lock itself.
 
+mod own;
 mod postgres;
 mod proxy;
 mod redis;
@@ -18,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+pub use own::OwnServer;
 pub use postgres::postgres;
 pub use proxy::{Proxy, When};
 pub use redis::redis;
@@ -94,8 +96,7 @@ impl Kind {
             fs::remove_dir_all(&data).map_err(|error| error.to_string())?;
         }
         fs::create_dir(&data).map_err(|error| error.to_string())?;
-        let password = format!("{:016x}", RandomState::new().hash_one("password"));
-        let place = Place { data, port: free_port()?, password };
+        let place = Place { data, port: free_port()?, password: password() };
         let start = (self.prepare)(&place)?;
         let log = open(&folder.join("log"))?;
         let mut watchman = Command::new("sh");
@@ -162,6 +163,11 @@ fn open(path: &Path) -> Result<File, String> {
 fn free_port() -> Result<u16, String> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
     Ok(listener.local_addr().map_err(|error| error.to_string())?.port())
+}
+
+/// A password that nobody guesses.
+fn password() -> String {
+    format!("{:016x}", RandomState::new().hash_one("password"))
 }
 
 /// Runs a command to its end; what it says when it fails is the error.

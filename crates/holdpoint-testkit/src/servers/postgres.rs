@@ -9,8 +9,10 @@ use super::{Kind, Place, Server, Start, is_root, program, run};
 /// # Errors
 /// It is not installed, or does not start.
 pub fn postgres() -> Result<Server, String> {
-    Kind { name: "postgres", variable: "HOLDPOINT_TEST_POSTGRES", prepare }.shared()
+    KIND.shared()
 }
+
+pub(super) const KIND: Kind = Kind { name: "postgres", variable: "HOLDPOINT_TEST_POSTGRES", prepare };
 
 /// Where distributions keep the server's programs, the newest version first.
 fn folders() -> Vec<PathBuf> {

@@ -1,6 +1,7 @@
 //! A road between a client and a server that can be cut, also at the very message that a test is about.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -29,6 +30,8 @@ struct Plan {
     state: Mutex<State>,
     /// Counts cuts; who passes bytes on stops when it changes.
     cuts: watch::Sender<u32>,
+    /// Counts those who came while the road was closed.
+    turned_away: AtomicU32,
 }
 
 #[derive(Default)]
@@ -46,7 +49,8 @@ impl Proxy {
     pub async fn to(server: SocketAddr) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let plan = Arc::new(Plan { state: Mutex::default(), cuts: watch::Sender::new(0) });
+        let plan =
+            Arc::new(Plan { state: Mutex::default(), cuts: watch::Sender::new(0), turned_away: AtomicU32::new(0) });
         let accepting = tokio::spawn(accept(listener, server, Arc::clone(&plan)));
         Self { address, plan, accepting }
     }
@@ -65,6 +69,16 @@ impl Proxy {
     /// open again at once, unless it is to stay closed.
     pub fn cut_at(&self, text: &'static [u8], after: u32, when: When, stays_closed: bool) {
         self.plan.state().trap = Some((text, after, when, stays_closed));
+    }
+
+    /// Forgets where it was to cut.
+    pub fn forget(&self) {
+        self.plan.state().trap = None;
+    }
+
+    /// How many came while the road was closed.
+    pub fn turned_away(&self) -> u32 {
+        self.plan.turned_away.load(Ordering::SeqCst)
     }
 
     /// How many cuts there were.
@@ -109,11 +123,14 @@ fn has(bytes: &[u8], text: &[u8]) -> bool {
 async fn accept(listener: TcpListener, server: SocketAddr, plan: Arc<Plan>) {
     while let Ok((client, _)) = listener.accept().await {
         if plan.state().is_closed {
+            plan.turned_away.fetch_add(1, Ordering::SeqCst);
             continue;
         }
         let plan = Arc::clone(&plan);
         tokio::spawn(async move {
             let Ok(server) = TcpStream::connect(server).await else { return };
+            // The road adds no waiting of its own.
+            let _ = (client.set_nodelay(true), server.set_nodelay(true));
             let mut cuts = plan.cuts.subscribe();
             tokio::select! {
                 () = pass(client, server, &plan) => {}

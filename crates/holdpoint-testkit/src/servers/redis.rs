@@ -7,8 +7,10 @@ use super::{Kind, Place, Server, Start, program};
 /// # Errors
 /// It is not installed, or does not start.
 pub fn redis() -> Result<Server, String> {
-    Kind { name: "redis", variable: "HOLDPOINT_TEST_REDIS", prepare }.shared()
+    KIND.shared()
 }
+
+pub(super) const KIND: Kind = Kind { name: "redis", variable: "HOLDPOINT_TEST_REDIS", prepare };
 
 fn prepare(place: &Place) -> Result<Start, String> {
     let found = |names: [&str; 2]| {

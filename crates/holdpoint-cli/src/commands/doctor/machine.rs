@@ -29,12 +29,13 @@ fn clock() -> Finding {
 #[cfg(unix)]
 fn files() -> Option<Finding> {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
-    Some(match limit.current {
+    // A server takes all that it may have.
+    Some(match limit.maximum {
         None => Finding::fine("any number of files may be open"),
         Some(count) if count >= FILES_WANTED => Finding::fine(format!("{count} files may be open at once")),
         Some(count) => Finding::caution(
             format!("only {count} files may be open at once, and each connection is one"),
-            format!("raise the limit for a busy server: ulimit -n {FILES_WANTED}"),
+            format!("raise the limit for a busy server: ulimit -Hn {FILES_WANTED}"),
         ),
     })
 }

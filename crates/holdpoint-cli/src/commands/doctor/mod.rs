@@ -2,12 +2,13 @@
 
 mod machine;
 mod models;
+mod notifications;
 mod report;
 mod store;
 
 use anyhow::Result;
 use holdpoint_config::{Diagnostic, ProcessEnvironment, ServerConfig, load_server};
-use holdpoint_server::agents::{BadAgents, Catalogue, CatalogueOptions};
+use holdpoint_server::agents::{BadAgents, Catalogue};
 
 use crate::args::{DoctorArgs, Settings};
 use crate::exit::Exit;
@@ -28,9 +29,10 @@ pub async fn run(args: &DoctorArgs, settings: &Settings) -> Result<Exit> {
     if let Some(config) = read.config {
         report.add("settings", Finding::fine(format!("listen on {}, store {}", config.listen, config.store)));
         report.add("listen", machine::listen(config.listen));
-        store::look(&config.store, &mut report).await;
+        store::look(&config.store, args.offline, &mut report).await;
         agents(&config, &mut report);
         models::look(&config, args.offline, &mut report).await;
+        notifications::look(&config, args.offline, &mut report).await;
         mcp(&config, &mut report);
     }
     machine::look(&mut report);
@@ -45,8 +47,7 @@ fn agents(config: &ServerConfig, report: &mut Report) {
         report.add("agents", Finding::caution(what, "holdpoint init writes one to start from"));
         return;
     }
-    let mcp_servers = config.mcp_servers.keys().cloned().collect();
-    let opened = Catalogue::open(folder, CatalogueOptions { mcp_servers, ..CatalogueOptions::default() });
+    let opened = Catalogue::open(folder, world::catalogue_options(config));
     let (count, problems) = match &opened {
         Ok(catalogue) => (catalogue.list().len(), catalogue.diagnostics()),
         Err(BadAgents(problems)) => (0, problems.clone()),

@@ -34,7 +34,7 @@ use show::Show;
 /// The agent or the run is not known, or the world failed.
 pub async fn run(args: &RunArgs, settings: &Settings) -> Result<Exit> {
     let which = if args.demo { Which::Demo } else { Which::Configured };
-    let world = World::open(settings, which)?;
+    let world = World::open(settings, which).await?;
     let mode = Mode::of(args);
     let mut talk = match args.resume {
         Some(run) => Talk::with(&world, run).await?,

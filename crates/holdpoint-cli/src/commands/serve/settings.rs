@@ -2,16 +2,19 @@
 
 use anyhow::{Context as _, Result};
 use holdpoint_config::{
-    Access, ApiKey as KeySettings, Jwt, LogFormat, Role as RoleName, ServerConfig as Settings, Webhooks,
+    Access, ApiKey as KeySettings, Jwt, LogFormat, Retention, Role as RoleName, ServerConfig as Settings, Webhooks,
 };
 use holdpoint_core::ids::ActorId;
 use holdpoint_server::ServerConfig;
 use holdpoint_server::access::{ApiKey, ApiKeys, Credentials, Jwks, JwtSettings, JwtVerifier, Role};
 use holdpoint_server::protocols::mastra::Prefix;
 use holdpoint_server::requests::CallbackSettings;
+use holdpoint_server::retention;
 use holdpoint_server::telemetry::{self, TelemetrySettings, TraceSettings};
 use holdpoint_server::webhooks::WebhookSecret;
 use holdpoint_tools::http::AddressGuard;
+
+use crate::notifications;
 
 /// The server's own form of the settings.
 ///
@@ -29,6 +32,9 @@ pub fn server(settings: &Settings) -> Result<ServerConfig> {
     config.limits.streams_max = settings.limits.streams_max;
     config.callbacks = callbacks(&settings.webhooks)?;
     config.stop_grace = settings.shutdown;
+    let told = notifications::of(settings)?;
+    (config.notifiers, config.slack) = (told.notifiers, told.slack);
+    config.retention = settings.retention.map(|Retention { keep, sweep }| retention::Retention { keep, sweep });
     config.mastra_prefix = Prefix::new(&settings.mastra_prefix).context("protocols.mastra.prefix")?;
     Ok(config)
 }

@@ -5,6 +5,7 @@
 //! runtime, which hands every store the same rows to index.
 
 mod fault;
+mod notices;
 mod rows;
 
 use std::sync::Arc;
@@ -19,7 +20,13 @@ use holdpoint_core::policy::StandingRule;
 use holdpoint_core::record::Entry;
 use holdpoint_core::time::Timestamp;
 
+use crate::ports::bus::Bus;
+use crate::ports::notifier::{Destination, NoticeKey};
+
 pub use fault::{AppendError, StoreFault, StoreFaultKind};
+pub use notices::{
+    NoticeFilter, NoticeOutcome, NoticeRow, NoticeState, NoticeStatus, WHY_BYTES_MAX as NOTICE_WHY_BYTES_MAX,
+};
 pub use rows::{
     PAGE_MAX, PauseCursor, PauseFilter, PauseRow, PauseStatus, RuleFilter, RuleRow, RunFilter, RunRow, RunSummary,
     SessionFilter, SessionRow, StoredRule,
@@ -151,6 +158,69 @@ pub trait Store: Send + Sync + 'static {
     /// The store is out of order.
     async fn definition(&self, digest: &Digest) -> Result<Option<Arc<[u8]>>, StoreFault>;
 
+    /// Begins attempts at notices to these destinations that wait and are due, the one that is due longest first: each has
+    /// one attempt more then, and is due again after `hold`, so that nobody else takes it meanwhile and whoever dies with it
+    /// loses nothing. That a pause ended is not told while it is still to be told there that it opened.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn claim_notices(
+        &self,
+        destinations: &[Destination],
+        limit: usize,
+        hold: Duration,
+    ) -> Result<Vec<NoticeRow>, StoreFault>;
+
+    /// Writes down what came of the attempt with this number. `false` where a later one was begun, or the notice is settled:
+    /// a late answer changes nothing.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn settle_notice(&self, key: &NoticeKey, attempt: u32, outcome: NoticeOutcome) -> Result<bool, StoreFault>;
+
+    /// A notice, if there is one of this key.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn notice(&self, key: &NoticeKey) -> Result<Option<NoticeRow>, StoreFault>;
+
+    /// A page of notices, in the order of their keys.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn list_notices(&self, filter: &NoticeFilter) -> Result<Vec<NoticeRow>, StoreFault>;
+
+    /// The number of the last event in each of these sessions. One that has not been used may be left out.
+    ///
+    /// # Errors
+    /// The store is out of order.
+    async fn session_heads(&self, sessions: &[SessionId]) -> Result<Vec<(SessionId, u64)>, StoreFault> {
+        let mut heads = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            heads.extend(self.session(session).await?.map(|row| (row.session, row.events)));
+        }
+        Ok(heads)
+    }
+
+    /// What instances over this store tell each other by; `None` where a process is alone, or finds out by looking.
+    fn bus(&self) -> Option<Arc<dyn Bus>> {
+        None
+    }
+
+    /// Removes sessions whole in which nothing has happened since `before`, at most so many, the oldest first; says how
+    /// many. What belongs to a session goes with it: runs, entries, pauses, rules and notices. The audit stays, and so do
+    /// definitions, which several runs share.
+    ///
+    /// A session with an unfinished run is never removed, also where one begins at the same moment. Any number of
+    /// processes may do this at once. A store that keeps everything removes nothing.
+    ///
+    /// # Errors
+    /// The store is out of order. Whatever was removed by then was removed whole.
+    async fn remove_old(&self, before: Timestamp, limit: usize) -> Result<u64, StoreFault> {
+        let _ = (before, limit);
+        Ok(0)
+    }
+
     /// What the store promises, for start-up messages and health pages.
     fn durability(&self) -> Durability;
 }
@@ -183,6 +253,8 @@ pub struct Append {
     pub definitions: Vec<(Digest, Arc<[u8]>)>,
     /// What is written down for those who look later; each becomes the next record of the store's chain.
     pub audit: Vec<AuditNote>,
+    /// Who is to be told of what, from the append's time on; a notice that is already there is left as it is.
+    pub notices: Vec<NoticeKey>,
     /// Whether a run that begins is refused where its session is somebody else's.
     pub only_owner: bool,
 }

@@ -18,7 +18,7 @@ use holdpoint_models::providers::Providers;
 use holdpoint_runtime::agent::{Agent, AgentBuilder, AgentGraph};
 use holdpoint_runtime::ports::tool::{Approval, Tool, ToolBuilder, ToolShape};
 use holdpoint_tools::http::HttpClient;
-use secrecy::ExposeSecret as _;
+use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::agents::card::ServedAgent;
 use crate::agents::cards;
@@ -82,6 +82,18 @@ impl Workshop {
         Self { environment, folder: folder.into(), policies, providers, http }
     }
 
+    /// As this one, and a variable that is not set does not keep an agent from being built. Such an agent can be shown; it
+    /// is never to be run.
+    pub(crate) fn hollow(&self) -> Self {
+        Self {
+            environment: Arc::new(Lenient(self.environment.clone())),
+            folder: self.folder.clone(),
+            policies: self.policies.clone(),
+            providers: self.providers.clone(),
+            http: self.http.clone(),
+        }
+    }
+
     /// Where `${NAME}` is looked up.
     pub(crate) fn environment(&self) -> &dyn Environment {
         &*self.environment
@@ -124,6 +136,15 @@ impl Workshop {
                 Err(problems)
             }
         }
+    }
+}
+
+/// An environment in which every variable is set, to an address that leads nowhere where it is not.
+struct Lenient(Arc<dyn Environment + Send + Sync>);
+
+impl Environment for Lenient {
+    fn value(&self, name: &str) -> Option<SecretString> {
+        self.0.value(name).or_else(|| Some(SecretString::from("http://not-set.invalid")))
     }
 }
 

@@ -9,8 +9,8 @@ use holdpoint_runtime::use_cases::WatchItem;
 use crate::agents::ServedAgent;
 use crate::app::App;
 
-/// The agent of the run that begins with this item, in the version that it began with, or as it is served now where that
-/// one is not at hand. To be told to the projection before the item is taken.
+/// The agent of the run that begins with this item, in the version that it began with, whatever is served now: what was
+/// numbered once is numbered the same for ever. To be told to the projection before the item is taken.
 pub(super) async fn of_new_run(app: &App, item: &WatchItem) -> Option<(RunId, Arc<ServedAgent>)> {
     let WatchItem::Event { run, event: RunEvent::RunStarted(started), .. } = item else { return None };
     let agents = app.agents();
@@ -19,8 +19,8 @@ pub(super) async fn of_new_run(app: &App, item: &WatchItem) -> Option<(RunId, Ar
     if let Some(agent) = live.as_ref().filter(|agent| is_wanted(agent)) {
         return Some((*run, agent.clone()));
     }
-    let version = match app.runtime().agent_wanted(*run).await {
-        Ok(wanted) => agents.version(&wanted).await,
+    let version = match app.runtime().agent_begun_with(&started.agent).await {
+        Ok(wanted) => agents.as_shown(&wanted).await,
         Err(_) => None,
     };
     Some((*run, version.or(live)?))

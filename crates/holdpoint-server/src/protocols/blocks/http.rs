@@ -7,6 +7,7 @@ use holdpoint_core::ids::SessionId;
 use http::HeaderMap;
 
 use super::commands::{self, Answer, Order};
+use super::describe;
 use super::from_wire::{self, Asked, Command};
 use super::refuse::{Refused, bad_command, unknown_session};
 use super::standing::Standing;
@@ -22,7 +23,22 @@ use crate::sse::{self, Frame, Gone, Writer};
 /// Events of a session as server-sent events, after `Last-Event-ID` or `?after=`; without either, all of them.
 ///
 /// A durable event has its number as `id`. The first frame is `subscribed`.
-pub(super) async fn events(
+#[utoipa::path(
+    get,
+    path = "/api/v1/sessions/{id}/blocks",
+    tag = "sessions",
+    operation_id = "watch_blocks",
+    params(
+        ("id" = String, Path, description = "The session."),
+        ("after" = Option<u64>, Query, description = "Only events after this number, for clients that cannot send the header."),
+        ("Last-Event-ID" = Option<String>, Header, description = "The number of the last event that was seen.", pattern = "^[0-9]{1,19}$"),
+    ),
+    responses(
+        (status = 200, description = "A stream.", content_type = "text/event-stream", body = describe::Event),
+        describe::Refusals,
+    )
+)]
+pub(crate) async fn events(
     State(app): State<App>,
     caller: Caller,
     query: Query,
@@ -80,7 +96,19 @@ fn cursor(query: &Query, headers: &HeaderMap) -> Result<u64, Problem> {
 }
 
 /// Carries out one command, and answers with the event that it led to. `subscribe` is what the stream is for.
-pub(super) async fn command(
+#[utoipa::path(
+    post,
+    path = "/api/v1/sessions/{id}/commands",
+    tag = "sessions",
+    operation_id = "send_command",
+    params(("id" = String, Path, description = "The session.")),
+    request_body = describe::Command,
+    responses(
+        (status = 200, description = "The event that answers the command.", body = describe::Event),
+        describe::CommandRefusals,
+    )
+)]
+pub(crate) async fn command(
     State(app): State<App>,
     caller: Caller,
     query: Query,

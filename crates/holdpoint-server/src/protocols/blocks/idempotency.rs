@@ -1,8 +1,8 @@
 //! A command that is sent again under the same name is the same command: what was stored under the name is its answer,
 //! also after a restart. A run's name follows from caller and name; decisions record theirs.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use holdpoint_core::event::{RunEvent, RunStarted};
 use holdpoint_core::ids::{ActorId, RunId, SessionId};
@@ -70,16 +70,38 @@ fn staged_under(events: &[RunEvent], caller: &ActorId, request_id: &str) -> Opti
     })
 }
 
-/// The commands that are being carried out under a name. The same one waits for the one before it, and then finds what
-/// that one stored.
+/// The commands that are being carried out under a name, and what the latest names were used for. The same command waits
+/// for the one before it, and then finds what that one stored.
 #[derive(Default, Clone)]
-pub(super) struct Names(Arc<Mutex<HashMap<Name, Weak<tokio::sync::Mutex<()>>>>>);
+pub(crate) struct Names(Arc<Mutex<Noted>>);
+
+#[derive(Default)]
+struct Noted {
+    under_way: HashMap<Name, Weak<tokio::sync::Mutex<()>>>,
+    used: HashMap<Name, Target>,
+    /// In the order in which they were used.
+    latest: VecDeque<Name>,
+}
 
 /// Who sent a command, and what they called it.
 type Name = (ActorId, String);
 
+/// What a command is about: a name stands for one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A message into a session.
+    Message(SessionId),
+    /// The request of this key.
+    Approval(SessionId, String),
+    /// The end of what is under way in a session.
+    Cancel(SessionId),
+}
+
+/// How many names are noted. In its own session a name is found again for ever, since it is stored with what it did.
+const NAMES_MAX: usize = 16_384;
+
 /// The right to carry out a command under a name, as long as it lives.
-pub(super) struct Turn {
+pub(crate) struct Turn {
     names: Names,
     name: Name,
     guard: Option<OwnedMutexGuard<()>>,
@@ -87,10 +109,10 @@ pub(super) struct Turn {
 
 impl Names {
     /// Waits until nobody carries out a command of this caller under this name.
-    pub(super) async fn turn(&self, caller: &ActorId, request_id: &str) -> Turn {
+    pub(crate) async fn turn(&self, caller: &ActorId, request_id: &str) -> Turn {
         let name = (caller.clone(), request_id.to_owned());
         let gate = {
-            let mut names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            let names = &mut self.lock().under_way;
             match names.get(&name).and_then(Weak::upgrade) {
                 Some(gate) => gate,
                 None => {
@@ -102,14 +124,38 @@ impl Names {
         };
         Turn { names: self.clone(), name, guard: Some(gate.lock_owned().await) }
     }
+
+    fn lock(&self) -> MutexGuard<'_, Noted> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Turn {
+    /// Whether the name was used for something else, as far as that is remembered.
+    pub(super) fn is_taken(&self, target: &Target) -> bool {
+        self.names.lock().used.get(&self.name).is_some_and(|used| used != target)
+    }
+
+    /// Notes what the name was used for.
+    pub(super) fn note(&self, target: Target) {
+        let mut noted = self.names.lock();
+        if noted.used.insert(self.name.clone(), target).is_none() {
+            noted.latest.push_back(self.name.clone());
+        }
+        while noted.latest.len() > NAMES_MAX {
+            if let Some(oldest) = noted.latest.pop_front() {
+                noted.used.remove(&oldest);
+            }
+        }
+    }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        let mut names = self.names.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = self.names.lock();
         self.guard = None;
-        if names.get(&self.name).is_some_and(|gate| gate.strong_count() == 0) {
-            names.remove(&self.name);
+        if noted.under_way.get(&self.name).is_some_and(|gate| gate.strong_count() == 0) {
+            noted.under_way.remove(&self.name);
         }
     }
 }

@@ -4,10 +4,12 @@
 
 mod agents;
 mod commands;
+pub(crate) mod describe;
 mod from_wire;
 pub(crate) mod history;
-mod http;
+pub(crate) mod http;
 mod idempotency;
+mod kept;
 mod labels;
 mod projection;
 mod refuse;
@@ -18,7 +20,7 @@ mod subscription;
 mod wire;
 
 use axum::Router;
-use axum::routing::{get, post};
+use axum::routing::get;
 use holdpoint_core::time::Timestamp;
 
 use crate::app::App;
@@ -27,13 +29,6 @@ pub(crate) use shared::Shared;
 
 /// The protocol's name and version.
 const PROTOCOL: &str = "blocks/1";
-
-/// The routes of plain requests, for callers who are known.
-pub fn router() -> Router<App> {
-    Router::new()
-        .route("/api/v1/sessions/{id}/blocks", get(http::events))
-        .route("/api/v1/sessions/{id}/commands", post(http::command))
-}
 
 /// The socket, whose callers may say who they are once it is open.
 pub fn socket() -> Router<App> {

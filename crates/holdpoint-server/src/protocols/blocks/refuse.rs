@@ -170,6 +170,10 @@ impl From<Refusal> for Refused {
             Refusal::DecisionNotAllowed { .. } | Refusal::EditOfSeveral { .. } | Refusal::NotAnApprover { .. } => {
                 Code::NotAllowed
             }
+            Refusal::NumberOutOfRange { .. } => {
+                let reason = json!({"reason": refusal.code()});
+                return Self::new(Code::InvalidArgs, refusal.to_string()).with(reason);
+            }
             Refusal::InvalidArguments { .. } => Code::InvalidArgs,
             Refusal::InvalidAnswers { .. } => Code::BadAnswers,
             Refusal::OverLimit { .. } => Code::TooLarge,

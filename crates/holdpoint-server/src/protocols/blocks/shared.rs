@@ -1,4 +1,5 @@
-//! What all connections of this protocol share: who holds sockets open, and which commands are being carried out.
+//! What all connections of this protocol share: who holds sockets open, which commands are being carried out, and what is
+//! known of sessions.
 
 use std::sync::Arc;
 
@@ -6,6 +7,7 @@ use holdpoint_core::ids::ActorId;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::idempotency::Names;
+use super::kept::Kept;
 use crate::limits::{Limits, StreamPermit, StreamSlots};
 use crate::problem::Problem;
 
@@ -14,6 +16,7 @@ pub(crate) struct Shared {
     sockets: StreamSlots,
     unknown: Arc<Semaphore>,
     names: Names,
+    kept: Kept,
 }
 
 impl Shared {
@@ -23,6 +26,7 @@ impl Shared {
             sockets: StreamSlots::new(limits.sockets_per_caller, limits.sockets_max),
             unknown: Arc::new(Semaphore::new(limits.sockets_unknown_max)),
             names: Names::default(),
+            kept: Kept::default(),
         }
     }
 
@@ -37,7 +41,12 @@ impl Shared {
     }
 
     /// The commands that are being carried out.
-    pub(super) fn names(&self) -> &Names {
+    pub(crate) fn names(&self) -> &Names {
         &self.names
+    }
+
+    /// The sessions that somebody looked at.
+    pub(super) fn kept(&self) -> &Kept {
+        &self.kept
     }
 }

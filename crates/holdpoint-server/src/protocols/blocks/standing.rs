@@ -1,18 +1,17 @@
-//! A session as it stands: its journal, folded from the first event.
+//! A session as it stands: its journal, folded from the first event, or from where it was left.
 
 use holdpoint_core::ids::SessionId;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_runtime::RunError;
-use holdpoint_runtime::use_cases::WatchItem;
 
-use super::agents;
+use super::kept::{Told, fold};
 use super::projection::Projection;
 use super::refuse::{Refused, unknown_session};
 use super::wire::events::Event;
 use crate::access::{Action, Caller};
 use crate::app::App;
 
-/// A session as it stands.
+/// A session as it stands, for somebody who goes on from there.
 pub(super) struct Standing {
     pub(super) truth: Projection,
     /// How many events of the journal it was read from.
@@ -34,11 +33,22 @@ pub(super) async fn visible(
     }
 }
 
+/// Looks at a session where the caller may know of it.
+pub(super) async fn look<T>(
+    app: &App,
+    caller: &Caller,
+    action: Action,
+    session: &SessionId,
+    look: impl FnOnce(&Told) -> T,
+) -> Result<T, Refused> {
+    let events = visible(app, caller, action, session).await?.ok_or_else(unknown_session)?;
+    Ok(app.blocks().kept().look(app, session, events, look).await?)
+}
+
 impl Standing {
     /// A session where the caller may know of it.
     pub(super) async fn read(app: &App, caller: &Caller, action: Action, id: &SessionId) -> Result<Self, Refused> {
-        let events = visible(app, caller, action, id).await?.ok_or_else(unknown_session)?;
-        Ok(Self::of(app, id, events).await?)
+        look(app, caller, action, id, Self::of).await
     }
 
     /// A session of which nothing is stored yet.
@@ -46,30 +56,26 @@ impl Standing {
         Self { truth: Projection::new(session.clone()), events: 0 }
     }
 
-    /// A session up to this event of its journal.
-    pub(super) async fn of(app: &App, session: &SessionId, events: u64) -> Result<Self, RunError> {
-        let mut truth = Projection::new(session.clone());
-        fold(app, session, events, |agent, item| {
-            if let Some((run, agent)) = agent {
-                truth.learn(run, agent);
-            }
-            truth.take(item);
-        })
-        .await?;
-        Ok(Self { truth, events })
+    /// A session as it was told so far.
+    pub(super) fn of(told: &Told) -> Self {
+        Self { truth: told.truth.clone(), events: told.events }
     }
 }
 
-/// The first event of a session, up to what is stored now, of which this is true.
-pub(super) async fn find_event(
+/// The event of a session that answers a command: among the latest, or else the first in all that is stored.
+pub(super) async fn find_answer(
     app: &App,
     session: &SessionId,
     is_wanted: impl Fn(&Event) -> bool,
 ) -> Result<Option<Event>, RunError> {
     let events = app.runtime().session(session).await?.events;
+    let latest = app.blocks().kept().look(app, session, events, |told| told.answer(&is_wanted)).await?;
+    if latest.is_some() {
+        return Ok(latest);
+    }
     let mut truth = Projection::new(session.clone());
     let mut found = None;
-    fold(app, session, events, |agent, item| {
+    fold(app, session, 0, events, |agent, item| {
         if let Some((run, agent)) = agent {
             truth.learn(run, agent);
         }
@@ -80,25 +86,4 @@ pub(super) async fn find_event(
     })
     .await?;
     Ok(found)
-}
-
-pub(super) type NewRun = Option<(holdpoint_core::ids::RunId, std::sync::Arc<crate::agents::ServedAgent>)>;
-
-/// Takes the events of a session's journal, one by one and never all at once, up to this one.
-pub(super) async fn fold(
-    app: &App,
-    session: &SessionId,
-    events: u64,
-    mut take: impl FnMut(NewRun, &WatchItem),
-) -> Result<(), RunError> {
-    let mut watch = app.runtime().watch_session(session, 1);
-    let mut taken = 0;
-    while taken < events {
-        let item = watch.next().await?;
-        if let WatchItem::Event { seq, .. } = &item {
-            taken = *seq;
-            take(agents::of_new_run(app, &item).await, &item);
-        }
-    }
-    Ok(())
 }

@@ -13,7 +13,7 @@ use super::follow::{AtPause, Follow};
 use super::from_wire::{Body, DecideRequest, Verb};
 use super::place::{Place, run_of};
 use super::resume_data::{Given, decision};
-use super::{VIA, answer, origin, refuse};
+use super::{VIA, answer, changed, origin, refuse};
 use crate::access::{Action, Caller};
 use crate::app::App;
 use crate::problem::Problem;
@@ -72,7 +72,9 @@ async fn follow(app: App, caller: Caller, agent: &str, request: Request, verb: V
     let named = meant(&run, call.as_deref())?;
     let is_repeat = record(&app, &caller, &run, &named, &given).await?;
     let place = Place::decision(&app, named.view.id(), &caller.actor).await?;
-    Ok(place.follow(app, caller, is_repeat, at_pause))
+    let mut follow = place.follow(app.clone(), caller, is_repeat, at_pause);
+    changed::check_asked_again(&app, &named, &mut follow).await?;
+    Ok(follow)
 }
 
 /// The question that is meant: by name, or the only one that waits.
@@ -104,6 +106,7 @@ pub(super) async fn record(
     let (id, pause) = (named.view.id(), &named.view.pause);
     let decision = decision(named, given)?;
     check_may_decide(app, caller, run, pause, &decision, false)?;
+    changed::check(app, run, named, &decision).await?;
     let input = DecisionInput {
         via: Some(VIA.to_owned()),
         groups: names(caller, pause),

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use axum::response::Response;
+use holdpoint_core::event::RunEvent;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 use holdpoint_runtime::use_cases::{WatchItem, WatchSession};
@@ -109,6 +110,39 @@ impl Follow {
     /// Waits for the next stop without telling anybody. What went wrong, if something did.
     pub(super) async fn wait(self) -> Option<Problem> {
         self.follow(&mut Out::Nobody).await.unwrap_or_default()
+    }
+
+    /// Reads ahead to the first event of the run that is meant; `None` where the run comes to a stop before. What was read
+    /// is told all the same.
+    pub(super) async fn read_ahead(
+        &mut self,
+        is_meant: impl Fn(&RunEvent) -> bool,
+    ) -> Result<Option<RunEvent>, RunError> {
+        let run = self.narrator.run().id();
+        let meant = |item: &WatchItem| match item {
+            WatchItem::Event { run: of, event, .. } if *of == run && is_meant(event) => Some(RunEvent::clone(event)),
+            _ => None,
+        };
+        let mut read = VecDeque::new();
+        let found = loop {
+            let mut has_stopped = false;
+            let items = match self.next().await? {
+                Next::Happened(item) => vec![item],
+                Next::Glance => self.watch.caught_up().await?,
+                Next::DriveEnded(ended) => {
+                    self.drive = Driving::Ended(ended);
+                    has_stopped = true;
+                    self.watch.caught_up().await?
+                }
+            };
+            let found = items.iter().find_map(meant);
+            read.extend(items);
+            if found.is_some() || has_stopped {
+                break found;
+            }
+        };
+        self.seen = read;
+        Ok(found)
     }
 
     /// Tells everything up to the stop; says what went wrong, if something did.

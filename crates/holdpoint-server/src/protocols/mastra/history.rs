@@ -13,7 +13,7 @@ use holdpoint_core::tool::{CallRecord, Outcome};
 use serde_json::{Map, Value, json};
 
 use super::calls::{call_name, waiting};
-use super::chunks::Maker;
+use super::chunks::{Maker, result};
 use super::origin::{Origin, run_name, thread};
 
 /// The messages of a run, oldest first.
@@ -122,10 +122,7 @@ impl Writer<'_> {
             }
             Some(outcome) => {
                 invocation["state"] = json!("result");
-                invocation["result"] = match told(&outcome) {
-                    Content::Json(json) => json!(json),
-                    content => json!(content.to_text()),
-                };
+                invocation["result"] = json!(result(&told(&outcome)));
                 if self.run.pauses().iter().any(|pause| is_approval_of(pause, path)) {
                     invocation["approval"] = json!({"id": id, "approved": true});
                 }

@@ -6,10 +6,13 @@
 //! - Every call that waits is announced, and they are decided in any order.
 //! - A decision binds to one question. A call that is asked about once more has another `toolCallId` there.
 //! - Errors have the statuses that they mean, a stable `code`, and never make the client repeat what was done.
-//! - A message into a thread that waits is refused, where it would otherwise be answered beside what waits.
+//! - A message into a thread that waits is never answered beside what waits: the agent's `on_message_while_held` says
+//!   whether it is refused, waits for the decision, or takes its place.
+//! - A call whose tool changed since it was shown is not run by an approval of what was shown.
 //! - `finish` chunks are lean: they do not repeat the conversation.
 
 mod calls;
+mod changed;
 mod chunks;
 mod from_wire;
 mod origin;
@@ -20,6 +23,7 @@ mod wire;
 
 mod answer;
 mod follow;
+mod hand_over;
 mod history;
 mod place;
 

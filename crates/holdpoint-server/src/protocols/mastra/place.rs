@@ -42,7 +42,19 @@ impl Place {
             .ok_or_else(|| Problem::internal("a decision that is not in the journal"))
     }
 
-    fn before_event(run: RunId, entries: &[Entry], is_it: impl Fn(&RunEvent) -> bool) -> Option<Self> {
+    /// Where an entry of the run begins.
+    pub(super) fn entry(run: RunId, entries: &[Entry], revision: u64) -> Result<Self, Problem> {
+        let before = entries.iter().take_while(|entry| entry.revision < revision).map(|entry| entry.events.len()).sum();
+        let mut passed = 0_usize;
+        let is_reached = |_: &RunEvent| {
+            passed += 1;
+            passed > before
+        };
+        Self::before_event(run, entries, is_reached)
+            .ok_or_else(|| Problem::internal("an entry that is not in the journal"))
+    }
+
+    fn before_event(run: RunId, entries: &[Entry], mut is_it: impl FnMut(&RunEvent) -> bool) -> Option<Self> {
         let name = origin::run_name(&Run::fold(run, entries.iter().flat_map(Entry::timed)));
         let mut before = Run::new(run);
         let session = entries.iter().flat_map(|entry| entry.events.iter()).find_map(|event| match event {

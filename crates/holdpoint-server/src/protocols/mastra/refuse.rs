@@ -35,6 +35,7 @@ codes! {
     THREAD_BUSY = "thread_busy", CONFLICT, "The agent has a run under way in the thread";
     THREAD_NOT_FOUND = "thread_not_found", NOT_FOUND, "There is no such thread";
     TOO_LONG = "too_long", BAD_REQUEST, "A text is too long";
+    TOOL_CHANGED = "tool_changed", CONFLICT, "The tool is no longer what was shown";
     TOOL_CALL_NOT_SUSPENDED = "tool_call_not_suspended", CONFLICT, "The tool call does not wait";
     UNEXPECTED_FIELD = "unexpected_field", BAD_REQUEST, "A member does not belong here";
     WITHDRAWN = "withdrawn", CONFLICT, "The question no longer arises";
@@ -97,6 +98,34 @@ pub(super) fn thread_busy(run: &str, waiting: &[String]) -> Problem {
     };
     let detail = format!("run {run} of this agent {what} in this thread: let it come to its end first");
     Problem::new(THREAD_BUSY, detail).with("runId", run).with("waiting", waiting.to_vec())
+}
+
+/// The same for a message that wants more than the run under way can promise.
+pub(super) fn cannot_hold_every_call(run: &str) -> Problem {
+    let detail = format!(
+        "run {run} of this agent is under way in this thread without requireToolApproval: let it come to its end first"
+    );
+    Problem::new(THREAD_BUSY, detail).with("runId", run).with("waiting", json!([]))
+}
+
+/// What was shown cannot run any more. Nothing was decided.
+pub(super) fn tool_changed(call: &str) -> Problem {
+    let call = echo(call);
+    let detail = format!(
+        "the tool of call {call}, or the agent that has it, is no longer what was shown: nothing was decided, and it \
+         can only be declined until an operator brings that version back"
+    );
+    Problem::new(TOOL_CHANGED, detail).with("waiting", json!([call]))
+}
+
+/// What was approved is asked about once more, since its tool changed.
+pub(super) fn asked_again(call: &str, waiting: &[String]) -> Problem {
+    let detail = format!(
+        "the tool of call {} changed after it was shown, and it did not run; waiting: {}",
+        echo(call),
+        waiting.join(", ")
+    );
+    Problem::new(TOOL_CHANGED, detail).with("waiting", waiting.to_vec())
 }
 
 pub(super) fn run_not_suspended(state: &str) -> Problem {
@@ -164,9 +193,8 @@ mod tests {
     fn every_code_is_on_the_protocols_page() {
         let page = include_str!("../../../../../docs/protocols/mastra.md");
         for code in ALL {
-            let row = page.lines().find(|line| line.contains(&format!("`{}`", code.name)));
-            let row = row.unwrap_or_else(|| panic!("{} is not listed", code.name));
-            assert!(row.starts_with(&format!("| {}", code.status.as_u16())), "{} is listed as {row}", code.name);
+            let row = format!("| {} | `{}` |", code.status.as_u16(), code.name);
+            assert!(page.lines().any(|line| line.starts_with(&row)), "{} is not listed as {row}", code.name);
         }
     }
 

@@ -16,9 +16,10 @@ use holdpoint_runtime::{DriveOptions, RunError, Runtime};
 use super::chunks::Narrator;
 use super::follow::{AtPause, Drive, DriveEnd, Driving, Follow};
 use super::from_wire::{Body, StartRequest};
+use super::hand_over::{Manner, hand_over, handed_before};
 use super::origin::{self, Origin};
 use super::place::{Place, journal, root};
-use super::{answer, calls, refuse};
+use super::{VIA, answer, refuse};
 use crate::access::{Action, Caller, Reach};
 use crate::agents::ServedAgent;
 use crate::app::App;
@@ -46,32 +47,44 @@ pub(super) async fn generate(
     Ok(answer::respond(follow, permit))
 }
 
+/// How often a start is tried, where the run that was in its way came to its end meanwhile.
+const TRIES_MAX: usize = 3;
+
 /// Starts the run that is asked for; a run that was started under the same name before is followed from its beginning.
+/// Where a run of the agent is under way in the thread, the agent's settings say what becomes of the message.
 async fn begin(app: App, caller: Caller, agent: &str, request: Request) -> Result<Follow, Problem> {
     caller.check(Action::StartRun)?;
     let agent = app.agents().find(agent).ok_or_else(|| refuse::agent_not_found(agent))?;
     let asked = Body::read(&app, request).await?.start()?;
     let run = asked.run.as_deref().map_or_else(|| app.runtime().name_run(), origin::run_id);
-    if asked.run.is_some()
-        && let Some(place) = again(&app, &caller, run, &agent, &asked).await?
-    {
+    // The same request may come twice at the same time: the second waits, and finds what the first one stored.
+    let _turn = match &asked.run {
+        Some(name) => Some(app.blocks().names().turn(&caller.actor, &format!("{VIA} {name}")).await),
+        None => None,
+    };
+    if let Some(place) = again(&app, &caller, run, &agent, &asked).await? {
         return Ok(place.follow(app, caller, true, asked.at_pause));
     }
     check_resource(&app, &caller, &asked).await?;
-    let at_pause = asked.at_pause;
-    let start = start_of(&app, &caller, &agent, run, &asked)?;
-    match start_run(&app, start, run).await {
-        Ok(begun) => Ok(begun.follow(app, caller, at_pause)),
-        Err(error) => {
-            // The same request may have come twice at the same time, and the other one was faster.
-            if asked.run.is_some()
-                && let Some(place) = again(&app, &caller, run, &agent, &asked).await?
-            {
-                return Ok(place.follow(app, caller, true, at_pause));
-            }
-            Err(refused(&app, &caller, error).await)
+    let mut in_the_way = run;
+    for _ in 0..TRIES_MAX {
+        let start = start_of(&app, &caller, &agent, run, &asked)?;
+        let error = match start_run(&app, start, run).await {
+            Ok(begun) => return Ok(begun.follow(app, caller, asked.at_pause)),
+            Err(error) => error,
+        };
+        // Another process may have been faster with the same request.
+        if let Some(place) = again(&app, &caller, run, &agent, &asked).await? {
+            return Ok(place.follow(app, caller, true, asked.at_pause));
+        }
+        let RunError::Refused(Refusal::RunActive { run: active, .. }) = error else { return Err(refused(error)) };
+        in_the_way = active;
+        if let Some((place, manner)) = hand_over(&app, &caller, &agent, &asked, active).await? {
+            // The model may be speaking.
+            return Ok(place.follow(app, caller, manner == Manner::Queued, asked.at_pause));
         }
     }
+    Err(refuse::thread_busy(&in_the_way.to_string(), &[]))
 }
 
 /// The run of this name, where it is the one that is asked for once more. A run that is another one keeps its name.
@@ -82,7 +95,10 @@ async fn again(
     agent: &ServedAgent,
     asked: &StartRequest,
 ) -> Result<Option<Place>, Problem> {
-    let Some(entries) = journal(app, run).await? else { return Ok(None) };
+    if asked.run.is_none() {
+        return Ok(None);
+    }
+    let Some(entries) = journal(app, run).await? else { return handed_before(app, caller, agent, asked).await };
     let started = entries.iter().flat_map(|entry| entry.events.iter()).find_map(|event| match event {
         RunEvent::RunStarted(started) => Some(started),
         _ => None,
@@ -201,14 +217,8 @@ async fn start_run(app: &App, start: StartRun, run: RunId) -> Result<Begun, RunE
 }
 
 /// Why a run did not start, in this protocol's words.
-async fn refused(app: &App, caller: &Caller, error: RunError) -> Problem {
+fn refused(error: RunError) -> Problem {
     match error {
-        RunError::Refused(Refusal::RunActive { run, .. }) => match app.runtime().read_run(run).await {
-            Ok(active) if caller.sees(Action::ReadRun, active.started_by()) => {
-                refuse::thread_busy(&origin::run_name(&active), &calls::waiting_names(&active))
-            }
-            _ => refuse::thread_not_found(),
-        },
         RunError::Refused(Refusal::SessionNotFound(_)) => refuse::thread_not_found(),
         error => error.into(),
     }

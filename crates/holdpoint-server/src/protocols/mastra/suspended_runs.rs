@@ -22,8 +22,11 @@ use crate::problem::Problem;
 /// Runs on a page, where nobody says, and at most.
 const PER_PAGE: usize = 100;
 
-/// How many runs are looked through. Beyond these a client names a thread.
-const LOOKED_AT_MAX: usize = 5_000;
+/// How many waiting runs are counted, the newest first. Beyond these a client names a thread.
+const COUNTED_MAX: usize = 5_000;
+
+/// How many of them are read to tell whether they are asked for: a run is as long as its conversation.
+const READ_MAX: usize = 1_000;
 
 pub(super) type Parameters = Result<Query<Vec<(String, String)>>, axum::extract::rejection::QueryRejection>;
 
@@ -45,17 +48,20 @@ pub(super) async fn list(
         limit: PAGE_MAX,
         ..RunFilter::default()
     };
-    let (mut total, mut runs, mut looked_at) = (0, Vec::new(), 0);
+    let (mut total, mut runs, mut read) = (0, Vec::new(), 0);
     loop {
         let page = app.runtime().list_runs(&filter).await?;
         for row in &page.runs {
-            looked_at += 1;
+            if total >= COUNTED_MAX || read >= READ_MAX {
+                return Ok(Json(json!({"runs": runs, "total": total, "truncated": true})));
+            }
             let is_on_page = (asked.skip..asked.skip.saturating_add(asked.take)).contains(&total);
             // A run that is only counted need not be read, where the row says enough.
             if !is_on_page && reach == Reach::All && !asked.is_narrow() {
                 total += 1;
                 continue;
             }
+            read += 1;
             let Some(run) = asked.admitted(&app, &caller, row.run).await? else { continue };
             if is_on_page {
                 runs.push(shown(&run));
@@ -63,7 +69,7 @@ pub(super) async fn list(
             total += 1;
         }
         filter.after = page.next;
-        if filter.after.is_none() || looked_at >= LOOKED_AT_MAX {
+        if filter.after.is_none() {
             return Ok(Json(json!({"runs": runs, "total": total})));
         }
     }
@@ -89,7 +95,7 @@ impl Asked {
             .transpose()
         };
         let thread = given.text("threadId").map(SessionId::new).transpose();
-        let take = given.number("perPage", PER_PAGE)?.clamp(1, PER_PAGE);
+        let take = given.per_page(PER_PAGE, PER_PAGE)?;
         Ok(Self {
             thread: thread.map_err(|_| refuse::parameter("threadId", "a thread's id"))?,
             resource: given.text("resourceId").map(str::to_owned),
@@ -169,5 +175,15 @@ impl Given {
     pub(super) fn number(&self, name: &str, default: usize) -> Result<usize, Problem> {
         let Some(text) = self.text(name) else { return Ok(default) };
         text.parse().map_err(|_| refuse::parameter(name, "a whole number"))
+    }
+
+    /// How many are wanted on a page. More than there may be is refused and not cut: whoever counts pages of their own
+    /// size would miss what stands between.
+    pub(super) fn per_page(&self, default: usize, max: usize) -> Result<usize, Problem> {
+        let wanted = self.number("perPage", default)?;
+        match (1..=max).contains(&wanted) {
+            true => Ok(wanted),
+            false => Err(refuse::parameter("perPage", &format!("a whole number from 1 to {max}"))),
+        }
     }
 }

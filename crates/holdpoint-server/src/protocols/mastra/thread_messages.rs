@@ -38,7 +38,7 @@ pub(super) async fn list(
     let per_page = match given.text("perPage") {
         // All of them, as far as that goes.
         Some("false") => PER_PAGE_MAX,
-        _ => given.number("perPage", PER_PAGE)?.clamp(1, PER_PAGE_MAX),
+        _ => given.per_page(PER_PAGE, PER_PAGE_MAX)?,
     };
     let page = given.number("page", 0)?;
     let agent = given.text("agentId").map(root).transpose()?;

@@ -25,6 +25,8 @@ mod to_wire;
 mod watch_inbox;
 mod wire;
 
+use holdpoint_core::pause::{PauseState, PauseView};
+use holdpoint_core::run::Run;
 use utoipa::OpenApi as _;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -47,6 +49,8 @@ pub fn router() -> OpenApiRouter<App> {
         .routes(routes!(sessions::read))
         .routes(routes!(history::read))
         .routes(routes!(blocks::history::read))
+        .routes(routes!(blocks::http::events))
+        .routes(routes!(blocks::http::command))
         .routes(routes!(stream::session))
         .routes(routes!(pauses::list))
         .routes(routes!(watch_inbox::watch))
@@ -64,3 +68,13 @@ pub(crate) use openapi::complete;
 pub(crate) use path::Named;
 pub(crate) use requests::callback_body;
 pub(crate) use sessions::check_visible;
+pub(crate) use wire::Pause as PauseDocument;
+
+/// A pause as the API shows it, for those who are told of it elsewhere.
+pub(crate) fn pause_document(run: &Run, view: &PauseView, key: &str) -> PauseDocument {
+    let expires_at = match &view.pause.state {
+        PauseState::Open { expires_at } => *expires_at,
+        _ => None,
+    };
+    to_wire::pause_of(run, view, key.to_owned(), expires_at)
+}

@@ -8,6 +8,7 @@ use utoipa::openapi::{HeaderBuilder, OpenApi, Ref, RefOr, Response, ResponseBuil
 use utoipa::{Modify, OpenApi as DeriveOpenApi, ToSchema};
 
 use super::wire;
+use crate::protocols::blocks::describe;
 
 /// The description, before the routes are added.
 #[derive(DeriveOpenApi)]
@@ -18,7 +19,15 @@ use super::wire;
         license(name = "Apache-2.0 OR MIT", identifier = "Apache-2.0 OR MIT"),
     ),
     paths(crate::health::alive, crate::health::ready, crate::metrics::scrape::metrics),
-    components(schemas(Problem, wire::PauseFilterStatus, wire::Event, wire::Delta, wire::CallbackBody)),
+    components(schemas(
+        Problem,
+        wire::PauseFilterStatus,
+        wire::Event,
+        wire::Delta,
+        wire::CallbackBody,
+        describe::Error,
+        describe::ErrorBody,
+    )),
     modifiers(&Credentials),
     security(("bearer" = []), ("api_key" = []), ()),
     tags(

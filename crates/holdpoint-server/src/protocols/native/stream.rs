@@ -119,19 +119,21 @@ pub(super) async fn session(
     sessions::check_visible(&app, &caller, &id).await?;
     let permit = app.streams().take(&caller.actor)?;
     let watch = app.runtime().watch_session(&id, last.saturating_add(1));
-    let is_shared = app.runtime().store().durability().is_shared;
-    Ok(sse::stream(&app, permit, frames::farewell(), move |writer| follow(writer, id, watch, is_shared)))
+    // Instances with a bus between them are told, and the runtime itself looks for what they were not told.
+    let store = app.runtime().store();
+    let must_glance = store.durability().is_shared && store.bus().is_none();
+    Ok(sse::stream(&app, permit, frames::farewell(), move |writer| follow(writer, id, watch, must_glance)))
 }
 
 /// Writes what happens, for as long as somebody reads.
-async fn follow(writer: Writer, session: SessionId, mut watch: WatchSession, is_shared: bool) -> Result<(), Gone> {
+async fn follow(writer: Writer, session: SessionId, mut watch: WatchSession, must_glance: bool) -> Result<(), Gone> {
     // Headers alone do not reach a client through every proxy: something must follow them.
     writer.send(Frame::comment("watching")).await?;
     let mut failures = 0;
     loop {
         let seen = tokio::select! {
             item = watch.next() => item.map(|item| vec![item]),
-            () = tokio::time::sleep(GLANCE), if is_shared => watch.caught_up().await,
+            () = tokio::time::sleep(GLANCE), if must_glance => watch.caught_up().await,
         };
         match seen {
             Ok(items) => {

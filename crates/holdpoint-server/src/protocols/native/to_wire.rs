@@ -7,6 +7,7 @@ use holdpoint_core::policy::OnTimeout;
 use holdpoint_core::run::Run;
 use holdpoint_core::step::Step;
 use holdpoint_core::text::visible;
+use holdpoint_core::time::Timestamp;
 use holdpoint_core::tool::Effect;
 use holdpoint_runtime::ports::store::{PauseRow, PauseStatus};
 
@@ -98,7 +99,12 @@ pub(super) fn status(run: &Run) -> wire::RunStatus {
 
 /// A pause with what it was opened with, and how it stands now.
 pub(super) fn pause(dossier: &Dossier, file: &PauseFile) -> wire::Pause {
-    let (view, run) = (&file.view, &dossier.run);
+    let session = dossier.run.session().map(ToString::to_string).unwrap_or_default();
+    pause_of(&dossier.run, &file.view, format!("{session}_{}", file.group), file.expires_at)
+}
+
+/// A pause of a run, with the key that pauses opened together share, and until when it waits or waited.
+pub(super) fn pause_of(run: &Run, view: &PauseView, key: String, expires_at: Option<Timestamp>) -> wire::Pause {
     let (pause, id) = (&view.pause, view.id());
     let session = run.session().map(ToString::to_string).unwrap_or_default();
     let path = match &pause.subject {
@@ -107,7 +113,7 @@ pub(super) fn pause(dossier: &Dossier, file: &PauseFile) -> wire::Pause {
     };
     wire::Pause {
         id: id.to_string(),
-        key: format!("{session}_{}", file.group),
+        key,
         kind: kind(pause.kind),
         status: pause_status(&pause.state),
         session_id: session,
@@ -131,7 +137,7 @@ pub(super) fn pause(dossier: &Dossier, file: &PauseFile) -> wire::Pause {
             .map(|vote| wire::Vote { by: vote.by.to_string(), at: vote.at.to_string(), via: vote.via.clone() })
             .collect(),
         created_at: pause.opened_at.to_string(),
-        expires_at: file.expires_at.map(|at| at.to_string()),
+        expires_at: expires_at.map(|at| at.to_string()),
         on_timeout: match pause.terms.on_timeout {
             OnTimeout::Deny => wire::OnTimeout::Deny,
             OnTimeout::Approve => wire::OnTimeout::Approve,

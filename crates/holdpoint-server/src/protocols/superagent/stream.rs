@@ -32,7 +32,7 @@ pub(super) async fn stream(State(app): State<App>, caller: Caller, request: Requ
         graph: agent.graph.clone(),
         content: Content::Text(asked.message),
         session: Some(asked.session.clone()),
-        turns_max: agent.turns_max,
+        turns_max: agent.turns_max.or(app.runtime().settings().turns_max),
         by: caller.actor.clone(),
         options: DriveOptions { commit_first: true, commit_before_models: true, ..DriveOptions::default() },
         only_owner: caller.reach(Action::ReadRun) != Reach::All,

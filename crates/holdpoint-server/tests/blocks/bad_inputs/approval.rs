@@ -5,6 +5,7 @@ use std::time::Duration;
 use holdpoint_server::limits::Limits;
 use holdpoint_testkit::model_server::Answer as Reply;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use super::{check_error, check_rows, row};
 use crate::agents::key;
@@ -32,6 +33,12 @@ fn decide(decisions: Value) -> Value {
 /// Decisions, the first of which edits the first action in this way.
 fn edit(edited: Value) -> Value {
     decide(json!([{"type": "edit", "edited_action": edited}, {"type": "approve"}]))
+}
+
+/// An edit with this price, digit for digit.
+fn price(number: &str) -> String {
+    let args = json!({"symbol": "VNM", "quantity": 5, "price": "here"});
+    edit(json!({"name": "execute_trade", "args": args})).to_string().replace("\"here\"", number)
 }
 
 fn with(name: &str, value: Value) -> Value {
@@ -99,6 +106,12 @@ async fn bad_decisions_are_refused_and_the_pause_is_untouched() {
             "bad_json",
             "",
         ),
+        // Numbers that a tool would not be given as they were sent.
+        row(25, price("18446744073709551616"), "invalid_args", "18446744073709551616"),
+        row(25, price("-9223372036854775809"), "invalid_args", "-9223372036854775809"),
+        row(25, price("1e400"), "invalid_args", "decisions[0].edited_action.args: 1e+400"),
+        row(25, price("1e-400"), "invalid_args", "exactly"),
+        row(25, price("0.1000000000000000055511151231257827"), "invalid_args", "exactly"),
         row(
             18,
             decide(json!([])).to_string().replace("[]", r#"[{"type":"reject","type":"approve"}]"#),
@@ -248,7 +261,51 @@ async fn commands_that_come_too_fast_are_refused_and_the_connection_lives() {
     assert_eq!(codes[0], "unknown_approval_key");
     assert!(codes.iter().any(|code| code == "overloaded"), "row 20");
     assert_eq!(stage.everything().await, before);
-    assert_eq!(client.ask(&json!({"type": "ping"}), "pong").await["type"], "pong");
+    // The connection lives, and a ping is answered as soon as there is room for one.
+    while client.ask(&json!({"type": "ping"}), "pong").await["type"] != "pong" {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
+async fn pings_and_what_cannot_be_read_count_as_commands_do() {
+    let limits = Limits { requests_per_second: 1, requests_burst: 5, ..Limits::default() };
+    let stage = Stage::with(Setup { limits: Some(limits), ..Setup::default() }).await;
+    let frames = [
+        Message::text(json!({"type": "ping", "request_id": "p"}).to_string()),
+        Message::text("approve please"),
+        Message::binary(vec![1, 2, 3]),
+    ];
+    // Each connection is counted too.
+    let mut clients = [stage.connect().await, stage.connect().await, stage.connect().await];
+    for ((frame, name), client) in frames.into_iter().zip([Some("p"), None, None]).zip(&mut clients) {
+        let mut told = Vec::new();
+        for _ in 0..20 {
+            client.send_frame(frame.clone()).await;
+            told.push(client.next().await);
+        }
+        let refused: Vec<&Value> = told.iter().filter(|told| told["error"]["code"] == "overloaded").collect();
+        assert!(refused.len() > 5, "{frame:?}: {told:?}");
+        assert!(refused.iter().all(|told| told.get("request_id").and_then(Value::as_str) == name), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn who_has_not_said_who_they_are_may_not_say_much_else() {
+    let stage = Stage::with_keys().await;
+    let mut client = stage.connect().await;
+    for _ in 0..40 {
+        client.send(&json!({"type": "ping"})).await;
+    }
+    let mut pongs = 0;
+    let code = loop {
+        match client.try_next().await {
+            Ok(event) => pongs += usize::from(event["type"] == "pong"),
+            Err(code) => break code,
+        }
+    };
+    assert_eq!(code, Some(4001));
+    assert!((1..40).contains(&pongs), "{pongs}");
 }
 
 #[tokio::test]

@@ -1,19 +1,26 @@
 //! `approval`: somebody decides what a request asks. All of it is recorded in one append, or nothing is.
 
+mod again;
+
+use std::sync::Arc;
+
 use holdpoint_core::decision::{Decision, DecisionInput, Manner};
 use holdpoint_core::ids::ActorId;
 use holdpoint_core::pause::{PauseKind, PauseState};
+use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
+use holdpoint_runtime::RunError;
 use holdpoint_runtime::use_cases::Decided;
 
 use super::decisions::{self, Ruling, Rulings};
 use super::{Done, VIA, answers, drive};
 use crate::access::{Action, Caller};
+use crate::agents::ServedAgent;
 use crate::app::App;
 use crate::protocols::blocks::from_wire::{Approval, Given};
-use crate::protocols::blocks::projection::{AskState, Request};
+use crate::protocols::blocks::projection::{AskState, Request, Use};
 use crate::protocols::blocks::refuse::{self, Refused, bad_answers, bad_decisions};
-use crate::protocols::blocks::standing::Standing;
+use crate::protocols::blocks::standing::look;
 use crate::protocols::native::decide::{check_may_decide, names};
 
 /// Decides what a request asks.
@@ -24,33 +31,60 @@ pub(in crate::protocols::blocks) async fn approval(
     approval: Approval,
 ) -> Result<Done, Refused> {
     caller.check(Action::ReadPause)?;
-    let standing = Standing::read(app, caller, Action::ReadPause, &approval.session).await?;
-    let request = standing.truth.request(&approval.key).ok_or_else(refuse::unknown_approval_key)?;
+    let (request, used) = look(app, caller, Action::ReadPause, &approval.session, |told| {
+        let used = request_id.and_then(|name| told.truth.named(&caller.actor, name));
+        (told.truth.request(&approval.key).cloned(), used.cloned())
+    })
+    .await?;
+    let request = request.ok_or_else(refuse::unknown_approval_key)?;
     let run = app.runtime().read_run(request.run).await?;
-    let done = |is_repeat| Done::Decided { session: approval.session.clone(), key: approval.key.clone(), is_repeat };
-    let is_repeat = request_id.is_some_and(|name| was_decided_under(request, &run, &caller.actor, name));
-    if !request.is_open() && !is_repeat {
-        return Err(too_late(request));
+    match (request_id, used) {
+        (Some(name), Some(Use::Approval(key))) if key == approval.key => {
+            return again::answer(app, caller, name, &request, &run, &approval).await;
+        }
+        (Some(_), Some(_)) => return Err(refuse::request_id_reused()),
+        _ => {}
     }
-    let rulings = read(app, request, &approval).await?;
-    if rulings.open.is_empty() {
-        // All of it is settled, as this command says; only its own maker is told that it was the one.
-        return if is_repeat { Ok(done(true)) } else { Err(too_late(request)) };
+    if !request.is_open() {
+        return Err(too_late(&request));
     }
+    let rulings = read(app, &request, &approval).await?;
     for ruling in &rulings.open {
         check_may_decide(app, caller, &run, run.pause(ruling.pause)?, &ruling.decision, false)?;
     }
     let inputs = inputs(caller, request_id, &run, rulings)?;
-    let decided = app.runtime().decide_pauses(inputs).await?;
+    let decided = app.runtime().decide_pauses(inputs).await.map_err(|error| refused(error, &request))?;
     check_first(&decided, &caller.actor, request_id)?;
     drive::go_on(app, request.run, caller.actor.clone());
     // Where several must approve, those who are missing keep the request open.
     let missing = decided.iter().map(|one| one.pause.approvals_missing()).max().unwrap_or(0);
-    match missing {
-        0 => Ok(done(decided.iter().all(|one| one.is_repeat))),
-        approvals_missing => {
-            Ok(Done::Voted { session: approval.session.clone(), key: approval.key.clone(), approvals_missing })
+    let is_repeat = decided.iter().all(|one| one.is_repeat);
+    Ok(done(&approval, missing, is_repeat))
+}
+
+/// Why the decisions were turned down. What is wrong with an edit is told by its place in the command.
+fn refused(error: RunError, request: &Request) -> Refused {
+    let place = error.refusal().and_then(Refusal::pause);
+    let place = place.and_then(|pause| request.asks.iter().position(|ask| ask.pause == pause));
+    let at = format!("decisions[{}].edited_action.args", place.unwrap_or_default());
+    let message = match error.refusal() {
+        Some(Refusal::InvalidArguments { problem, .. }) => format!("{at}: {problem}"),
+        Some(Refusal::NumberOutOfRange { number, .. }) => {
+            format!(
+                "{at}: {number} cannot be kept exactly by the programs that run it; send it as text where the tool takes one"
+            )
         }
+        _ => return error.into(),
+    };
+    Refused { message, ..error.into() }
+}
+
+/// What a command came to.
+fn done(approval: &Approval, approvals_missing: u32, is_repeat: bool) -> Done {
+    let (session, key) = (approval.session.clone(), approval.key.clone());
+    match approvals_missing {
+        0 => Done::Decided { session, key, is_repeat },
+        approvals_missing => Done::Voted { session, key, approvals_missing },
     }
 }
 
@@ -73,10 +107,15 @@ async fn read(app: &App, request: &Request, approval: &Approval) -> Result<Rulin
         (PauseKind::Question, Given::Decisions(_)) => Err(bad_answers("this request is a question: send answers")),
         (_, Given::Answers(_)) => Err(bad_decisions("this request is about actions: send decisions")),
         (_, Given::Decisions(given)) => {
-            let agent = app.agents().version(&app.runtime().agent_wanted(request.run).await?).await;
+            let agent = agent_of(app, request).await?;
             decisions::read(&request.asks, agent.as_deref(), given, approval.note.as_deref())
         }
     }
+}
+
+/// The agent that asks, in the version that its run goes on with.
+async fn agent_of(app: &App, request: &Request) -> Result<Option<Arc<ServedAgent>>, Refused> {
+    Ok(app.agents().version(&app.runtime().agent_wanted(request.run).await?).await)
 }
 
 fn inputs(
@@ -117,19 +156,6 @@ fn check_first(decided: &[Decided], caller: &ActorId, request_id: Option<&str>) 
         }
     }
     Ok(())
-}
-
-/// Whether this caller decided something of the request under this name.
-fn was_decided_under(request: &Request, run: &Run, caller: &ActorId, name: &str) -> bool {
-    request.asks.iter().filter_map(|ask| run.pause(ask.pause).ok()).any(|pause| match &pause.state {
-        PauseState::Decided(decided) => {
-            decided.by == *caller
-                && decided.request.as_deref() == Some(name)
-                && decided.via.as_deref() == Some(VIA)
-                && decided.manner != Manner::Superseded
-        }
-        _ => false,
-    })
 }
 
 /// What somebody is told who comes after the end of a request.

@@ -30,32 +30,67 @@ pub(super) struct Rulings {
     pub(super) note: Option<String>,
 }
 
-/// What the decisions of a command mean for what a request asks about.
+/// What a command means for one action, whether or not it is still open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Meant {
+    /// What is decided.
+    pub(super) decision: Decision,
+    /// What is recorded: the same, unless the person's words ask for another call.
+    pub(super) recorded: Decision,
+    pub(super) manner: Manner,
+    seen: Option<Digest>,
+}
+
+impl Meant {
+    /// A decision as it was given.
+    pub(super) fn plain(decision: Decision) -> Self {
+        Self { recorded: decision.clone(), decision, manner: Manner::Given, seen: None }
+    }
+
+    /// Whether the person's words stand in what is recorded.
+    pub(super) fn is_revised(&self) -> bool {
+        self.decision != self.recorded
+    }
+}
+
+/// What the decisions of a command mean for each action of a request, in order.
+pub(super) fn meant(
+    asks: &[Ask],
+    agent: Option<&ServedAgent>,
+    given: &[GivenDecision],
+    note: Option<&str>,
+) -> Result<Vec<Meant>, Refused> {
+    let whole = fill(asks, agent, given)?;
+    let mut meant = Vec::new();
+    for (index, (ask, (given, manner))) in asks.iter().zip(&whole).enumerate() {
+        check(index, ask, given)?;
+        let decision = decision(&given.choice);
+        let recorded = match note.filter(|_| lets_run(&decision) && on_note(agent, ask) == OnNote::Revise) {
+            Some(words) => Decision::deny(asked_to_revise(words)),
+            None => decision.clone(),
+        };
+        meant.push(Meant { decision, recorded, manner: *manner, seen: given.seen });
+    }
+    Ok(meant)
+}
+
+/// What the decisions of a command mean for what is still open of a request.
 pub(super) fn read(
     asks: &[Ask],
     agent: Option<&ServedAgent>,
     given: &[GivenDecision],
     note: Option<&str>,
 ) -> Result<Rulings, Refused> {
-    let whole = fill(asks, agent, given)?;
     let mut open = Vec::new();
-    for (index, (ask, (given, manner))) in asks.iter().zip(&whole).enumerate() {
-        check(index, ask, given)?;
-        let decision = decision(&given.choice);
-        match &ask.state {
-            AskState::Open => open.push(Ruling { pause: ask.pause, decision, manner: *manner, seen: given.seen }),
-            settled => check_agrees(settled, &decision)?,
-        }
-    }
-    let revises = |ruling: &Ruling| ask_of(asks, ruling).is_some_and(|ask| on_note(agent, ask) == OnNote::Revise);
     let mut rest = note;
-    for ruling in &mut open {
-        if let Some(words) = note
-            && lets_run(&ruling.decision)
-            && revises(ruling)
-        {
-            ruling.decision = Decision::deny(asked_to_revise(words));
-            rest = None;
+    for (ask, meant) in asks.iter().zip(meant(asks, agent, given, note)?) {
+        match &ask.state {
+            AskState::Open => {
+                rest = rest.filter(|_| !meant.is_revised());
+                let Meant { recorded: decision, manner, seen, .. } = meant;
+                open.push(Ruling { pause: ask.pause, decision, manner, seen });
+            }
+            settled => check_agrees(settled, &meant.decision)?,
         }
     }
     Ok(Rulings { open, note: rest.map(str::to_owned) })
@@ -168,10 +203,6 @@ fn decision(choice: &Choice) -> Decision {
         Choice::RunAgain => Decision::RunAgain,
         Choice::Abandon => Decision::Abandon,
     }
-}
-
-fn ask_of<'a>(asks: &'a [Ask], ruling: &Ruling) -> Option<&'a Ask> {
-    asks.iter().find(|ask| ask.pause == ruling.pause)
 }
 
 fn card<'a>(agent: Option<&'a ServedAgent>, ask: &Ask) -> Option<&'a ToolCard> {

@@ -19,8 +19,9 @@ use crate::agents::{ServedAgent, WhileHeld};
 use crate::app::App;
 use crate::protocols::blocks::from_wire::Message;
 use crate::protocols::blocks::idempotency;
+use crate::protocols::blocks::kept::Told;
 use crate::protocols::blocks::refuse::{self, Refused};
-use crate::protocols::blocks::standing::{Standing, visible};
+use crate::protocols::blocks::standing::{look, visible};
 
 /// A message that was read and may be sent.
 struct Sending<'a> {
@@ -49,7 +50,9 @@ pub(in crate::protocols::blocks) async fn message(
         return Ok(done);
     }
     // A session that is not there yet is nobody's.
-    visible(app, caller, Action::ReadRun, &sending.session).await?;
+    if let Some(events) = visible(app, caller, Action::ReadRun, &sending.session).await? {
+        sending.check_name(events).await?;
+    }
     match sending.under_way().await? {
         None => sending.start().await,
         Some(run) => sending.hand_over(&run).await,
@@ -73,6 +76,16 @@ impl Sending<'_> {
             Some((_, content)) if content != self.content => Err(refuse::request_id_reused()),
             Some((run, _)) => Ok(Some(Done::Queued { session: self.session.clone(), run })),
             None => Ok(None),
+        }
+    }
+
+    /// Refuses a name under which something else was done in the session.
+    async fn check_name(&self, events: u64) -> Result<(), Refused> {
+        let Some(name) = self.request_id else { return Ok(()) };
+        let is_used = |told: &Told| told.truth.named(&self.caller.actor, name).is_some();
+        match self.app.blocks().kept().look(self.app, &self.session, events, is_used).await? {
+            true => Err(refuse::request_id_reused()),
+            false => Ok(()),
         }
     }
 
@@ -169,9 +182,11 @@ impl Sending<'_> {
             drive::go_on(self.app, run.id(), self.caller.actor.clone());
             return Ok(refuse::busy());
         }
-        let standing = Standing::read(self.app, self.caller, Action::ReadRun, &self.session).await?;
-        let waits = standing.truth.open().find(|request| request.run == run.id());
-        Ok(waits.map_or_else(refuse::busy, |request| refuse::held(&request.key)))
+        look(self.app, self.caller, Action::ReadRun, &self.session, |told| {
+            let waits = told.truth.open().find(|request| request.run == run.id());
+            waits.map_or_else(refuse::busy, |request| refuse::held(&request.key))
+        })
+        .await
     }
 }
 

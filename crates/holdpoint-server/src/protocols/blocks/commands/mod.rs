@@ -11,10 +11,10 @@ use holdpoint_core::ids::{RunId, SessionId};
 use holdpoint_runtime::Runtime;
 
 use super::from_wire::{Approval, Command, Message};
-use super::idempotency;
+use super::idempotency::{self, Target};
 use super::projection::Projection;
-use super::refuse::{Code, Refused};
-use super::standing::find_event;
+use super::refuse::{Code, Refused, request_id_reused};
+use super::standing::find_answer;
 use super::wire::control::Control;
 use super::wire::events::{Body, Event};
 use crate::access::Caller;
@@ -82,6 +82,38 @@ impl Order {
     }
 }
 
+impl Order {
+    async fn carry_out(self, app: &App, caller: &Caller, name: Option<&str>) -> Result<Done, Refused> {
+        match self {
+            Self::Message { message, session, run } => {
+                message::message(app, caller, name, message, (session, run)).await
+            }
+            Self::Approval(approval) => approval::approval(app, caller, name, approval).await,
+            Self::Cancel { session } => cancel::cancel(app, caller, session).await,
+        }
+    }
+
+    /// What its name stands for.
+    fn target(&self) -> Target {
+        match self {
+            Self::Message { session, .. } => Target::Message(session.clone()),
+            Self::Approval(approval) => Target::Approval(approval.session.clone(), approval.key.clone()),
+            Self::Cancel { session } => Target::Cancel(session.clone()),
+        }
+    }
+
+    /// Whether a message began a run under this name, and this is no message.
+    async fn is_named_as_a_start(&self, app: &App, caller: &Caller, name: &str) -> Result<bool, Refused> {
+        match self {
+            Self::Message { .. } => Ok(false),
+            Self::Approval(_) | Self::Cancel { .. } => {
+                let run = idempotency::run_id(&caller.actor, name);
+                Ok(idempotency::started(app.runtime(), run).await?.is_some())
+            }
+        }
+    }
+}
+
 /// Carries out an order, in a task of its own: a client that goes away in the middle of it changes nothing.
 pub(super) async fn carry_out(
     app: &App,
@@ -92,18 +124,16 @@ pub(super) async fn carry_out(
     let (worker, caller, request_id) = (app.clone(), caller.clone(), request_id.map(str::to_owned));
     let carrying = app.tasks().spawn(async move {
         let name = request_id.as_deref();
+        let Some(name) = name else { return order.carry_out(&worker, &caller, None).await };
         // The same command, sent twice at once, is carried out once and answered twice.
-        let _turn = match name {
-            Some(name) => Some(worker.blocks().names().turn(&caller.actor, name).await),
-            None => None,
-        };
-        match order {
-            Order::Message { message, session, run } => {
-                message::message(&worker, &caller, name, message, (session, run)).await
-            }
-            Order::Approval(approval) => approval::approval(&worker, &caller, name, approval).await,
-            Order::Cancel { session } => cancel::cancel(&worker, &caller, session).await,
+        let turn = worker.blocks().names().turn(&caller.actor, name).await;
+        let target = order.target();
+        if turn.is_taken(&target) || order.is_named_as_a_start(&worker, &caller, name).await? {
+            return Err(request_id_reused());
         }
+        let done = order.carry_out(&worker, &caller, Some(name)).await?;
+        turn.note(target);
+        Ok(done)
     });
     match tokio::time::timeout(app.limits().answer_timeout, carrying).await {
         Ok(Ok(done)) => done,
@@ -153,14 +183,14 @@ impl Done {
             Self::Started { session, run, .. } => {
                 let message = Projection::message_id(*run);
                 let starts = |event: &Event| matches!(event.body, Body::MessageStart { .. });
-                find_event(app, session, |event| starts(event) && event.message_id.as_ref() == Some(&message)).await?
+                find_answer(app, session, |event| starts(event) && event.message_id.as_ref() == Some(&message)).await?
             }
             Self::Cancelled { session, run, .. } => {
                 let message = Projection::message_id(*run);
                 let stops = |event: &Event| matches!(event.body, Body::MessageStop { .. });
-                find_event(app, session, |event| stops(event) && event.message_id.as_ref() == Some(&message)).await?
+                find_answer(app, session, |event| stops(event) && event.message_id.as_ref() == Some(&message)).await?
             }
-            Self::Decided { session, key, .. } => find_event(app, session, |event| resolves(event, key)).await?,
+            Self::Decided { session, key, .. } => find_answer(app, session, |event| resolves(event, key)).await?,
             Self::Queued { .. } | Self::Voted { .. } => None,
         };
         let mut event = found.ok_or_else(|| Refused::new(Code::Internal, "what was stored tells nothing of it"))?;

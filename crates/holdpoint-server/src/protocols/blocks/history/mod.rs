@@ -12,8 +12,8 @@ use axum::Json;
 use axum::extract::State;
 use holdpoint_core::ids::SessionId;
 
+use super::kept::fold as fold_journal;
 use super::projection::Projection;
-use super::standing;
 use crate::access::{Action, Caller};
 use crate::app::App;
 use crate::limits::Query;
@@ -47,7 +47,7 @@ pub(crate) async fn read(
     let stored = app.runtime().session(&session).await?.events;
     let mut projection = Projection::new(session.clone());
     let mut history = History::default();
-    standing::fold(&app, &session, stored, |agent, item| {
+    fold_journal(&app, &session, 0, stored, |agent, item| {
         if let Some((run, agent)) = agent {
             projection.learn(run, agent);
         }

@@ -24,12 +24,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_core::event::RunEvent;
-use holdpoint_core::ids::{RunId, SessionId};
+use holdpoint_core::ids::{ActorId, RunId, SessionId};
 use holdpoint_runtime::use_cases::WatchItem;
 
 pub(super) use fact::Fact;
 pub(super) use live::Live;
-pub(super) use request::{Ask, AskState, Request};
+pub(super) use request::{Ask, AskState, Request, Use};
 
 use pen::Pen;
 use request::Requests;
@@ -120,12 +120,28 @@ impl Projection {
 
     /// The requests that wait for somebody, oldest first.
     pub(super) fn open(&self) -> impl Iterator<Item = &Request> {
-        self.requests.all().iter().filter(|request| request.is_open())
+        self.requests.all().iter().map(|request| &**request).filter(|request| request.is_open())
     }
 
     /// A request by its key, open or settled.
-    pub(super) fn request(&self, key: &str) -> Option<&Request> {
+    pub(super) fn request(&self, key: &str) -> Option<&Arc<Request>> {
         self.requests.all().iter().find(|request| request.key == key)
+    }
+
+    /// All requests, open or settled, oldest first.
+    #[cfg(test)]
+    pub(super) fn requests(&self) -> &[Arc<Request>] {
+        self.requests.all()
+    }
+
+    /// What somebody used a name for in this session; the start of a run is not noted, since its name says it.
+    pub(super) fn named(&self, by: &ActorId, name: &str) -> Option<&Use> {
+        self.requests.named(by, name)
+    }
+
+    /// Roughly how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.requests.bytes() + self.stories.values().map(Story::bytes).sum::<usize>()
     }
 
     fn story(&self, run: RunId) -> Option<&Story> {

@@ -1,6 +1,7 @@
 //! Requests to people, as this protocol counts them: one for the held calls of a turn, one for each question.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use holdpoint_core::decision::{Decision, Manner};
 use holdpoint_core::ids::{ActorId, AgentId, PauseId, RunId, SessionId};
@@ -133,13 +134,28 @@ pub(super) fn allowed(kind: PauseKind, approvals_needed: u32) -> &'static [&'sta
     }
 }
 
-/// The requests of a session, in the order in which they were made.
+/// The requests of a session, in the order in which they were made. A copy shares them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Requests {
-    list: Vec<Request>,
+    list: Vec<Arc<Request>>,
     /// Where each pause is asked about.
     places: BTreeMap<PauseId, usize>,
+    /// What was done in the session under which name, by whom.
+    names: BTreeMap<(ActorId, String), Use>,
+    bytes: usize,
 }
+
+/// What a client's name for a command was used for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in super::super) enum Use {
+    /// A message that was handed to a run.
+    Message,
+    /// A decision about the request of this key.
+    Approval(String),
+}
+
+/// What a request weighs beside what is asked about.
+const REQUEST_BYTES: usize = 1 << 10;
 
 impl Requests {
     /// The key of the next request: requests are counted from 1.
@@ -151,7 +167,10 @@ impl Requests {
     pub(super) fn add(&mut self, request: Request) -> usize {
         let place = self.list.len();
         self.places.extend(request.asks.iter().map(|ask| (ask.pause, place)));
-        self.list.push(request);
+        // Questions stand in the arguments, and beside them as they are shown.
+        let asked = request.asks.iter().map(|ask| REQUEST_BYTES + 2 * ask.args.as_str().len());
+        self.bytes += asked.sum::<usize>();
+        self.list.push(Arc::new(request));
         place
     }
 
@@ -161,14 +180,35 @@ impl Requests {
     }
 
     /// All of them.
-    pub(super) fn all(&self) -> &[Request] {
+    pub(super) fn all(&self) -> &[Arc<Request>] {
         &self.list
+    }
+
+    /// The request that asks about this pause.
+    pub(super) fn about(&self, pause: PauseId) -> Option<&Request> {
+        self.places.get(&pause).map(|place| self.at(*place))
+    }
+
+    /// Notes what somebody used a name for.
+    pub(super) fn name(&mut self, by: ActorId, name: String, used: Use) {
+        self.bytes += name.len() + by.as_str().len();
+        self.names.insert((by, name), used);
+    }
+
+    /// What somebody used a name for.
+    pub(super) fn named(&self, by: &ActorId, name: &str) -> Option<&Use> {
+        self.names.get(&(by.clone(), name.to_owned()))
+    }
+
+    /// Roughly how many bytes all of it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Ends one pause; says the place of its request where that is settled now.
     pub(super) fn settle(&mut self, pause: PauseId, state: AskState, at: Timestamp) -> Option<usize> {
         let place = *self.places.get(&pause)?;
-        let request = self.list.get_mut(place).filter(|request| request.is_open())?;
+        let request = Arc::make_mut(self.list.get_mut(place).filter(|request| request.is_open())?);
         let ask = request.asks.iter_mut().find(|ask| ask.pause == pause && ask.is_open())?;
         ask.state = state;
         if request.open_asks().next().is_some() {

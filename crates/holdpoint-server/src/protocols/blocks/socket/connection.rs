@@ -15,7 +15,7 @@ use super::close::Closing;
 use super::outbox::Outbox;
 use crate::access::{Action, Caller};
 use crate::app::App;
-use crate::limits::StreamPermit;
+use crate::limits::{Pace, StreamPermit};
 use crate::protocols::blocks::commands::{self, Answer, Done, Order};
 use crate::protocols::blocks::from_wire::{self, Asked, Command};
 use crate::protocols::blocks::projection::Projection;
@@ -41,6 +41,8 @@ pub(super) struct Connection {
     shown: SelectAll<Shown>,
     /// The names of commands whose answers are events that are yet to come.
     awaited: HashMap<Awaited, String>,
+    /// How fast the client's own pings may come, each of which is answered.
+    pings: Pace,
 }
 
 /// What happens in one session.
@@ -60,13 +62,21 @@ enum Awaited {
 /// The right to be connected: of somebody, or of nobody yet.
 enum Seat {
     Known { identity: Identity, _permit: StreamPermit },
-    Unknown { until: Instant, _permit: OwnedSemaphorePermit },
+    Unknown { until: Instant, messages: u32, _permit: OwnedSemaphorePermit },
 }
+
+/// Messages that are read from somebody who has not said who they are.
+const MESSAGES_UNKNOWN_MAX: u32 = 16;
+
+/// Bytes of a message whose name is still read when too many came.
+const NAMED_BYTES_MAX: usize = 16 << 10;
 
 impl Connection {
     pub(super) fn new(app: App, socket: WebSocket) -> Self {
-        let out = Outbox::new(socket, app.limits().slow_reader);
-        Self { app, out, subscribed: HashMap::new(), shown: SelectAll::new(), awaited: HashMap::new() }
+        let limits = app.limits();
+        let out = Outbox::new(socket, limits.slow_reader);
+        let pings = Pace::new(limits.requests_per_second, limits.requests_burst);
+        Self { app, out, subscribed: HashMap::new(), shown: SelectAll::new(), awaited: HashMap::new(), pings }
     }
 
     /// Serves the connection to its end.
@@ -87,7 +97,7 @@ impl Connection {
             }
             None => {
                 let until = Instant::now() + self.app.limits().socket_auth_timeout;
-                Some(Seat::Unknown { until, _permit: self.app.blocks().take_unknown()? })
+                Some(Seat::Unknown { until, messages: 0, _permit: self.app.blocks().take_unknown()? })
             }
         }
     }
@@ -148,12 +158,20 @@ impl Connection {
         let text = match message {
             Message::Text(text) => text,
             Message::Binary(_) => {
-                let refused = Refused::new(Code::BadJson, "commands are text frames of JSON, not binary ones");
+                let refused = match self.count(seat)? {
+                    Ok(()) => Refused::new(Code::BadJson, "commands are text frames of JSON, not binary ones"),
+                    Err(refused) => refused,
+                };
                 return self.out.send(&refused.told(None)).await;
             }
-            Message::Ping(_) | Message::Pong(_) => return Ok(()),
+            Message::Ping(_) => return if self.pings.take() { Ok(()) } else { Err(Closing::Overloaded) },
+            Message::Pong(_) => return Ok(()),
             Message::Close(_) => return Err(Closing::Gone),
         };
+        if let Err(refused) = self.count(seat)? {
+            let name = (text.len() <= NAMED_BYTES_MAX).then(|| from_wire::command(text.as_str(), None).request_id);
+            return self.out.send(&refused.told(name.flatten())).await;
+        }
         let Asked { request_id, command } = from_wire::command(text.as_str(), None);
         match (command, &*seat) {
             (Err(refused), _) => self.out.send(&refused.told(request_id)).await,
@@ -171,6 +189,17 @@ impl Connection {
                     Ok(()) => Ok(()),
                     Err(refused) => self.out.send(&refused.told(request_id)).await,
                 }
+            }
+        }
+    }
+
+    /// Whatever a client sends counts before it is read, also what cannot be read and what asks nothing.
+    fn count(&self, seat: &mut Seat) -> Result<Result<(), Refused>, Closing> {
+        match seat {
+            Seat::Known { identity, .. } => Ok(self.app.rate().take(&identity.caller.actor).map_err(Refused::from)),
+            Seat::Unknown { messages, .. } => {
+                *messages += 1;
+                if *messages > MESSAGES_UNKNOWN_MAX { Err(Closing::NotAuthenticated) } else { Ok(Ok(())) }
             }
         }
     }
@@ -215,9 +244,6 @@ impl Connection {
         request_id: Option<String>,
         command: Command,
     ) -> Result<Result<(), Refused>, Closing> {
-        if let Err(problem) = self.app.rate().take(&caller.actor) {
-            return Ok(Err(problem.into()));
-        }
         if let Command::Subscribe { session, after } = &command {
             return self.subscribe(caller, session, *after, request_id).await;
         }
@@ -293,7 +319,7 @@ impl Connection {
         let events = visible(&self.app, caller, Action::ReadRun, session).await?;
         let standing = match events {
             None => Standing::empty(session),
-            Some(events) => Standing::of(&self.app, session, events).await?,
+            Some(events) => self.app.blocks().kept().look(&self.app, session, events, Standing::of).await?,
         };
         self.follow(session, standing, None);
         Ok(true)

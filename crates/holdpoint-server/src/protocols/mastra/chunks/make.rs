@@ -228,13 +228,15 @@ fn question_schema(view: &PauseView) -> String {
     .to_string()
 }
 
-fn result(content: &Content) -> ResultValue {
+/// What a tool gave, as far as clients are sent it.
+pub(in super::super) fn result(content: &Content) -> ResultValue {
     match content {
         Content::Json(json) if json.as_str().len() <= RESULT_BYTES_MAX => ResultValue::Json(json.clone()),
         content => ResultValue::Text(clamped(&content.to_text(), RESULT_BYTES_MAX)),
     }
 }
 
+/// A text, as far as clients are sent it.
 fn clamped(text: &str, bytes_max: usize) -> String {
     let shown = clamp(text, bytes_max);
     let cut = if shown.len() < text.len() { "… (cut)" } else { "" };

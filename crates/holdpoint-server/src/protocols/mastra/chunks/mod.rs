@@ -3,7 +3,7 @@
 mod make;
 mod narrate;
 
-pub(super) use make::{Maker, is_wait, usage};
+pub(super) use make::{Maker, is_wait, result, usage};
 pub(super) use narrate::{Narrator, Stop};
 
 use super::wire::Chunk;

@@ -6,12 +6,13 @@ mod asked;
 mod finished;
 mod replied;
 mod settled;
+mod size;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdpoint_core::event::{RunEvent, RunStarted};
-use holdpoint_core::ids::{CallPath, FramePath, RunId};
+use holdpoint_core::ids::{CallPath, FramePath, PauseId, RunId};
 use holdpoint_core::run::{Phase, Run};
 use holdpoint_core::step::Step;
 use holdpoint_core::time::Timestamp;
@@ -19,12 +20,13 @@ use holdpoint_core::tool::Outcome;
 
 pub(super) use replied::{THOUGHT, thought, thoughts, word, words};
 
+use super::super::commands::VIA;
 use super::super::seconds;
 use super::super::wire::events::{Body, GroupStatus, MessageHead, Subagent};
 use super::Projection;
 use super::call::Call;
 use super::pen::{Outline, Pen};
-use super::request::Requests;
+use super::request::{Requests, Use};
 use crate::agents::ServedAgent;
 
 /// A run that is being told.
@@ -43,6 +45,8 @@ pub(super) struct Story {
     /// The words of the root agent's last reply.
     last_words: Option<String>,
     started_at: Timestamp,
+    /// Roughly how many bytes were told.
+    bytes: usize,
 }
 
 /// A call, and where people see it.
@@ -74,6 +78,7 @@ impl Story {
             held_back: Vec::new(),
             last_words: None,
             started_at: at,
+            bytes: 0,
         }
     }
 
@@ -81,6 +86,7 @@ impl Story {
     pub(super) fn take(&mut self, scene: &mut Scene<'_>, event: &RunEvent) {
         self.gather_before(scene, event);
         self.run.apply(event, scene.at);
+        self.bytes += size::of(event);
         match event {
             RunEvent::RunStarted(started) => self.started(scene, started),
             RunEvent::ModelReplied(replied) => self.replied(scene, replied),
@@ -96,6 +102,7 @@ impl Story {
             _ => {}
         }
         self.gather_after(scene);
+        self.name(scene, event);
     }
 
     fn started(&mut self, scene: &mut Scene<'_>, started: &RunStarted) {
@@ -106,6 +113,30 @@ impl Story {
             display_mode: "agent",
             message: MessageHead { id, kind: "message", role: "assistant", content: [] },
         });
+    }
+
+    /// Notes under which name something was done, so that the name stands for nothing else.
+    fn name(&self, scene: &mut Scene<'_>, event: &RunEvent) {
+        let (number, by, via, request) = match event {
+            RunEvent::PauseDecided(decided) => (decided.number, &decided.by, &decided.via, &decided.request),
+            RunEvent::PauseVoted(voted) => (voted.number, &voted.by, &voted.via, &voted.request),
+            RunEvent::InputStaged(staged) => {
+                if let Some(name) = &staged.request {
+                    scene.requests.name(staged.by.clone(), name.clone(), Use::Message);
+                }
+                return;
+            }
+            _ => return,
+        };
+        let key = scene.requests.about(PauseId { run: self.run.id(), number }).map(|request| request.key.clone());
+        if let (Some(key), Some(name), Some(VIA)) = (key, request, via.as_deref()) {
+            scene.requests.name(by.clone(), name.clone(), Use::Approval(key));
+        }
+    }
+
+    /// Roughly how many bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether the run is over.

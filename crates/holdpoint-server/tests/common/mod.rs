@@ -1,0 +1,11 @@
+//! What the tests of several protocols share: a server that can be killed, agents from files, the world behind tools.
+
+mod agents;
+mod reading;
+mod served;
+mod tool_server;
+
+pub use agents::{Files, catalogue, keys};
+pub use reading::Blocks;
+pub use served::{Served, everything};
+pub use tool_server::ToolServer;

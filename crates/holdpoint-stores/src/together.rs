@@ -1,0 +1,122 @@
+//! What comes while something is under way is done together, next: a queue, and a few tasks that empty it. Whoever comes
+//! first begins a task; it takes all that wait, as often as any do, and ends when none do. Nobody waits for company.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// A queue of what is to be done together.
+pub(crate) struct Together<T> {
+    state: Mutex<State<T>>,
+    /// How many tasks empty it at once.
+    tasks_max: usize,
+    /// How many are taken at once.
+    group_max: usize,
+}
+
+struct State<T> {
+    waiting: VecDeque<T>,
+    tasks: usize,
+}
+
+impl<T> Together<T> {
+    pub(crate) fn new(tasks_max: usize, group_max: usize) -> Arc<Self> {
+        let state = Mutex::new(State { waiting: VecDeque::new(), tasks: 0 });
+        Arc::new(Self { state, tasks_max, group_max })
+    }
+
+    /// Adds to what waits. Where a turn is given, the caller begins a task that empties the queue with it. Those who wait
+    /// are bounded by whoever asks: each waits for its answer.
+    pub(crate) fn add(self: &Arc<Self>, item: T) -> Option<Turn<T>> {
+        let mut state = self.state();
+        state.waiting.push_back(item);
+        (state.tasks < self.tasks_max).then(|| {
+            state.tasks += 1;
+            Turn { queue: Arc::clone(self), is_over: false }
+        })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The right to empty a queue. When it ends before the queue is empty, those who wait are let go without an answer.
+pub(crate) struct Turn<T> {
+    queue: Arc<Together<T>>,
+    is_over: bool,
+}
+
+impl<T> Turn<T> {
+    /// The next to be done together: those that fit, given what was taken so far. Nothing is left when it is empty.
+    pub(crate) fn take(&mut self, mut fits: impl FnMut(&T, &[T]) -> bool) -> Vec<T> {
+        let mut state = self.queue.state();
+        let mut group = Vec::new();
+        let mut index = 0;
+        while index < state.waiting.len() && group.len() < self.queue.group_max {
+            if group.is_empty() || fits(&state.waiting[index], &group) {
+                group.extend(state.waiting.remove(index));
+            } else {
+                index += 1;
+            }
+        }
+        if group.is_empty() {
+            state.tasks -= 1;
+            self.is_over = true;
+        }
+        group
+    }
+}
+
+impl<T> Drop for Turn<T> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // The task was ended from outside, with its runtime: the next who comes begins another.
+            let mut state = self.queue.state();
+            state.tasks -= 1;
+            let left = if state.tasks == 0 { std::mem::take(&mut state.waiting) } else { VecDeque::new() };
+            drop(state);
+            drop(left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_comes_first_takes_all_that_wait() {
+        let queue = Together::new(1, 3);
+        let mut turn = queue.add(1).expect("the first begins a task");
+        assert!((2..=5).all(|item| queue.add(item).is_none()));
+        assert_eq!(turn.take(|_, _| true), [1, 2, 3]);
+        assert_eq!(turn.take(|_, _| true), [4, 5]);
+        assert!(turn.take(|_, _| true).is_empty());
+        assert!(queue.add(6).is_some(), "nobody is at it any more");
+    }
+
+    #[test]
+    fn what_does_not_fit_stays_in_order() {
+        let queue = Together::new(1, 9);
+        let mut turn = queue.add(1).expect("the first begins a task");
+        for item in [1, 2, 1, 3] {
+            assert!(queue.add(item).is_none());
+        }
+        assert_eq!(turn.take(|item, group| !group.contains(item)), [1, 2, 3]);
+        assert_eq!(turn.take(|item, group| !group.contains(item)), [1]);
+        assert_eq!(turn.take(|item, group| !group.contains(item)), [1]);
+        assert!(turn.take(|_, _| true).is_empty());
+    }
+
+    #[test]
+    fn a_turn_that_ends_early_lets_go_of_those_who_wait() {
+        let queue = Together::new(1, 1);
+        let (item, waits) = std::sync::mpsc::channel::<()>();
+        let turn = queue.add(None);
+        assert!(turn.is_some());
+        assert!(queue.add(Some(item)).is_none());
+        drop(turn);
+        assert!(waits.recv().is_err(), "it would wait for ever");
+        assert!(queue.add(None).is_some());
+    }
+}
