@@ -122,7 +122,8 @@ pub async fn serve_with(
     );
     let worker = Worker::new(app.runtime().clone(), app.sources()).spawn();
     let dispatcher = dispatcher(app.runtime(), config.notifiers).spawn();
-    tokio::spawn(expire(app.clone()));
+    // Counted among the tasks: it sets runs in motion, also while the server stops.
+    app.tasks().spawn(expire(app.clone()));
     if let Some(retention) = config.retention {
         tokio::spawn(retention::sweep(app.clone(), retention));
     }
@@ -169,9 +170,9 @@ impl Running {
         self.app.stopping().cancel();
         self.app.tasks().close();
         let quiet = async {
-            tokio::join!(self.worker.stop(), self.dispatcher.stop(), self.app.tasks().wait());
-            // A task that panicked has nothing left to wait for.
-            let _ = self.accepting.await;
+            let (_, (), ()) = tokio::join!(self.accepting, self.worker.stop(), self.dispatcher.stop());
+            // Last: requests that were under way may have set runs in motion until now.
+            self.app.tasks().wait().await;
         };
         if tokio::time::timeout(self.stop_grace, quiet).await.is_err() {
             tracing::warn!("not everything came to a stop in time; what is under way goes on with the next start");
