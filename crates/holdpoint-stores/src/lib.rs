@@ -8,6 +8,8 @@ mod bus;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod clock;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+mod faults;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod outbox;
 #[cfg(feature = "postgres")]
 pub mod postgres;

@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use holdpoint_runtime::ports::store::Append;
+
 /// A queue of what is to be done together.
 pub(crate) struct Together<T> {
     state: Mutex<State<T>>,
@@ -37,6 +39,35 @@ impl<T> Together<T> {
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where appends wait for each other. Those with something for the audit are apart: they all need the head of its chain,
+/// and the others do not.
+pub(crate) struct AppendQueues<T> {
+    audited: Arc<Together<T>>,
+    plain: Arc<Together<T>>,
+}
+
+impl<T> AppendQueues<T> {
+    /// How many are written together.
+    const GROUP_MAX: usize = 64;
+    /// How many bytes of entries are written together.
+    pub(crate) const GROUP_BYTES_MAX: usize = 1 << 20;
+    /// The largest entry that is written with others.
+    pub(crate) const ENTRY_BYTES_MAX: usize = 64 << 10;
+
+    /// The queue of an append.
+    pub(crate) fn of(&self, append: &Append) -> &Arc<Together<T>> {
+        if append.audit.is_empty() { &self.plain } else { &self.audited }
+    }
+}
+
+impl<T> Default for AppendQueues<T> {
+    fn default() -> Self {
+        // While one group is written, the next gets ready.
+        let queue = || Together::new(2, Self::GROUP_MAX);
+        Self { audited: queue(), plain: queue() }
     }
 }
 

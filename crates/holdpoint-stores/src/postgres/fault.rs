@@ -1,11 +1,10 @@
 //! What an error of PostgreSQL means to whoever waits for an answer.
 
-use holdpoint_core::ids::RunId;
-use holdpoint_core::json::JsonProblem;
-use holdpoint_core::refusal::Refusal;
 use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
+
+pub(super) use crate::faults::{incomplete, no_events, unreadable, unwritable};
 
 /// How often something is tried that fails for a reason which passes.
 pub(super) const TRIES_MAX: u32 = 4;
@@ -125,30 +124,6 @@ fn kind_of_state(state: &SqlState) -> StoreFaultKind {
     } else {
         StoreFaultKind::Unavailable
     }
-}
-
-/// The fault of an entry that cannot be read.
-pub(super) fn unreadable(run: RunId, revision: u64, refusal: &Refusal) -> StoreFault {
-    let kind = match refusal {
-        Refusal::FormatNewer { .. } => StoreFaultKind::Newer,
-        _ => StoreFaultKind::Corrupt,
-    };
-    StoreFault::because("read an entry", kind, format!("entry {revision} of {run}: {refusal}"))
-}
-
-/// The fault of an append that says nothing: there is no place for it among the session's events.
-pub(super) fn no_events(run: RunId) -> StoreFault {
-    StoreFault::because("append", StoreFaultKind::Corrupt, format!("an append to {run} has no events"))
-}
-
-/// The fault of a note for the audit that has no JSON form.
-pub(super) fn unwritable(run: RunId, problem: JsonProblem) -> StoreFault {
-    StoreFault::because("append", StoreFaultKind::Corrupt, format!("a note about {run}: {problem}"))
-}
-
-/// The fault of a run whose entries do not follow one another.
-pub(super) fn incomplete(run: RunId) -> StoreFault {
-    StoreFault::because("load a run", StoreFaultKind::Corrupt, format!("entries of {run} are missing"))
 }
 
 #[cfg(test)]

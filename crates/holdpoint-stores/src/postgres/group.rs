@@ -19,28 +19,11 @@ use super::sessions::Locked;
 use super::{audit, columns, leases, notices, pauses};
 use crate::admit::{self, Found, LeaseSlot, Mover};
 use crate::clock::StoreClock;
-use crate::together::{Together, Turn};
+use crate::together::{AppendQueues, Turn};
 
-/// How many are written together.
-const GROUP_MAX: usize = 64;
-/// How many bytes of entries are written together.
-const GROUP_BYTES_MAX: usize = 1 << 20;
-/// The largest entry that is written with others.
-const ENTRY_BYTES_MAX: usize = 64 << 10;
-
-/// Where appends wait for each other. Those with something for the audit are apart: they wait for the head of the chain,
-/// and the others do not.
-pub(super) struct Groups {
-    audited: Arc<Together<Waiting>>,
-    plain: Arc<Together<Waiting>>,
-}
-
-impl Default for Groups {
-    fn default() -> Self {
-        // While one is flushed, the next gets ready.
-        Self { audited: Together::new(2, GROUP_MAX), plain: Together::new(2, GROUP_MAX) }
-    }
-}
+/// Where appends wait for each other.
+#[derive(Default)]
+pub(super) struct Groups(AppendQueues<Waiting>);
 
 struct Waiting {
     append: Arc<PreparedAppend>,
@@ -74,9 +57,8 @@ impl Groups {
         if !may_join(append) {
             return Answer::Alone;
         }
-        let queue = if append.audit.is_empty() { &self.plain } else { &self.audited };
         let (answer, answered) = oneshot::channel();
-        if let Some(turn) = queue.add(Waiting { append: Arc::clone(append), answer }) {
+        if let Some(turn) = self.0.of(&append.append).add(Waiting { append: Arc::clone(append), answer }) {
             // A task of its own: whoever begins it may go away before the others are answered.
             tokio::spawn(write_all(turn, desk.clone()));
         }
@@ -92,7 +74,7 @@ fn may_join(prepared: &PreparedAppend) -> bool {
     append.expected > 0
         && append.rules.is_empty()
         && append.definitions.is_empty()
-        && prepared.body.len() <= ENTRY_BYTES_MAX
+        && prepared.body.len() <= AppendQueues::<Waiting>::ENTRY_BYTES_MAX
         && (0..append.pauses.len()).all(is_once)
 }
 
@@ -102,7 +84,8 @@ async fn write_all(mut turn: Turn<Waiting>, desk: Desk) {
         let group = turn.take(|next, group| {
             bytes += next.append.body.len();
             let session = &next.append.append.session;
-            bytes <= GROUP_BYTES_MAX && group.iter().all(|other| other.append.append.session != *session)
+            bytes <= AppendQueues::<Waiting>::GROUP_BYTES_MAX
+                && group.iter().all(|other| other.append.append.session != *session)
         });
         if group.is_empty() {
             return;

@@ -1,10 +1,9 @@
 //! What an error of Redis means to whoever waits for an answer.
 
 use ::redis::RedisError;
-use holdpoint_core::ids::RunId;
-use holdpoint_core::json::JsonProblem;
-use holdpoint_core::refusal::Refusal;
 use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
+
+pub(super) use crate::faults::{incomplete, no_events, unreadable, unwritable};
 
 /// Why something came to nothing although nobody refused it.
 #[derive(Debug, thiserror::Error)]
@@ -80,28 +79,4 @@ impl Broken {
 /// Whether an error leaves open what the server did.
 pub(super) fn is_lost(error: &RedisError) -> bool {
     error.is_io_error() || error.is_timeout() || error.is_connection_dropped() || error.is_unrecoverable_error()
-}
-
-/// The fault of an entry that cannot be read.
-pub(super) fn unreadable(run: RunId, revision: u64, refusal: &Refusal) -> StoreFault {
-    let kind = match refusal {
-        Refusal::FormatNewer { .. } => StoreFaultKind::Newer,
-        _ => StoreFaultKind::Corrupt,
-    };
-    StoreFault::because("read an entry", kind, format!("entry {revision} of {run}: {refusal}"))
-}
-
-/// The fault of an append that says nothing: there is no place for it among the session's events.
-pub(super) fn no_events(run: RunId) -> StoreFault {
-    StoreFault::because("append", StoreFaultKind::Corrupt, format!("an append to {run} has no events"))
-}
-
-/// The fault of a note for the audit that has no JSON form.
-pub(super) fn unwritable(run: RunId, problem: JsonProblem) -> StoreFault {
-    StoreFault::because("append", StoreFaultKind::Corrupt, format!("a note about {run}: {problem}"))
-}
-
-/// The fault of a run whose entries do not follow one another.
-pub(super) fn incomplete(run: RunId) -> StoreFault {
-    StoreFault::because("load a run", StoreFaultKind::Corrupt, format!("entries of {run} are missing"))
 }

@@ -2,12 +2,23 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use holdpoint_runtime::ports::clock::Clock;
-use holdpoint_stores::postgres::PostgresStore;
+use holdpoint_stores::postgres::{PostgresOptions, PostgresStore};
 use holdpoint_testkit::servers::{self, Server};
 use tokio_postgres::config::Host;
 use tokio_postgres::{Client, Config, NoTls};
+
+/// How processes that are started by tests begin their names.
+const NAME: &str = "tested-";
+
+/// The store under test.
+pub type TestedStore = PostgresStore;
+
+/// What goes to the server when something is written, and what comes back once it is.
+pub const WRITE: &[u8] = b"COMMIT\0";
+pub const WRITTEN: &[u8] = b"COMMIT\0";
 
 /// An empty schema, dropped at the end.
 pub struct Database {
@@ -28,9 +39,39 @@ impl Database {
         Self { address, name, server }
     }
 
+    /// A store in it.
+    pub async fn store(&self) -> PostgresStore {
+        PostgresStore::open(&self.address).await.unwrap()
+    }
+
     /// A store in it that goes by this clock.
     pub async fn open(&self, clock: Arc<dyn Clock>) -> PostgresStore {
-        PostgresStore::open(&self.address).await.unwrap().going_by(clock)
+        self.store().await.going_by(clock)
+    }
+
+    /// A store in it by way of another socket, with so much patience.
+    pub async fn open_by_way_of(&self, socket: SocketAddr, patience: Duration) -> PostgresStore {
+        let mut options = PostgresOptions::default();
+        options.patience = patience;
+        PostgresStore::open_with(&self.by_way_of(socket), options).await.unwrap()
+    }
+
+    /// What another process needs to open it, under a name that nobody else has.
+    pub fn place(&self) -> String {
+        format!("{}&application_name={NAME}{}", self.address, uuid::Uuid::now_v7().simple())
+    }
+
+    /// A store at a place.
+    pub async fn open_at(place: &str) -> PostgresStore {
+        PostgresStore::open(place).await.unwrap()
+    }
+
+    /// Waits until the server has worked off what a process that is dead had sent.
+    pub async fn until_nobody_is_at(&self, place: &str) {
+        let name = place.rsplit_once('=').unwrap().1;
+        let client = self.connect().await;
+        let sql = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
+        while client.query_one(sql, &[&name]).await.unwrap().get::<_, i64>(0) > 0 {}
     }
 
     /// A connection of one's own.

@@ -1,90 +1,12 @@
-//! Appends that come together share a transaction; each is answered by itself.
+//! Appends that come together share a transaction, and one that cannot be written leaves the others alone.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use holdpoint_runtime::memory::MemoryStore;
-use holdpoint_runtime::ports::store::{Append, AppendError, LeaseChange, PAGE_MAX, Store};
-use holdpoint_stores::postgres::PostgresStore;
-use holdpoint_testkit::conformance::{RunPen, Trial, UnderTest, sample};
+use holdpoint_runtime::ports::store::{AppendError, Store};
 
-use crate::database::Database;
-
-/// Runs that have begun, each in a session of its own.
-struct Crowd {
-    store: Arc<PostgresStore>,
-    database: Database,
-    trial: Trial,
-    runs: Vec<RunPen>,
-}
-
-impl Crowd {
-    async fn new(count: u64) -> Self {
-        let database = Database::new().await;
-        let store = Arc::new(PostgresStore::open(&database.address).await.unwrap());
-        let trial = Trial::new(async |clock| UnderTest::new(MemoryStore::new(clock))).await;
-        let runs: Vec<RunPen> = (1..=count).map(|number| trial.run(number, &format!("s{number}"))).collect();
-        for run in &runs {
-            store.append(trial.first(run)).await.unwrap();
-        }
-        Self { store, database, trial, runs }
-    }
-
-    /// An append with something for the audit.
-    fn more(&self, run: &RunPen, expected: u64) -> Append {
-        let audit = vec![sample::note(&run.session, run.id)];
-        Append { audit, ..self.trial.append(run, expected, [sample::said("more")]) }
-    }
-
-    /// How many records the audit has, each of which follows the one before it.
-    async fn audited(&self) -> usize {
-        let (mut last, mut count) = (None, 0);
-        loop {
-            let page = self.store.audit(count as u64, PAGE_MAX).await.unwrap();
-            if page.is_empty() {
-                assert_eq!(self.store.audit_head().await.unwrap(), last);
-                return count;
-            }
-            for record in page {
-                assert!(record.follows(last), "record {} does not follow {last:?}", record.n);
-                last = Some((record.n, record.hash));
-                count += 1;
-            }
-        }
-    }
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_of_those_that_come_together_is_answered_by_itself() {
-    let crowd = Crowd::new(40).await;
-    let stranger = crowd.trial.run(99, "s99");
-    let appends = crowd.runs.iter().enumerate().map(|(index, run)| {
-        let append = match index % 4 {
-            0 | 1 => crowd.more(run, 1),
-            2 => crowd.more(run, 7),
-            _ if index % 8 == 3 => Append { lease: LeaseChange::Hold { epoch: 9 }, ..crowd.more(run, 1) },
-            _ => Append { session: run.session.clone(), ..crowd.more(&stranger, 1) },
-        };
-        crowd.store.append(append)
-    });
-    for (index, answer) in join_all(appends).await.into_iter().enumerate() {
-        match (index % 4, answer) {
-            (0 | 1, Ok(appended)) => assert_eq!((appended.revision, appended.seq), (2, 2)),
-            (2, Err(AppendError::Conflict { revision: 1, .. })) => {}
-            (3, Err(AppendError::Fenced { .. })) if index % 8 == 3 => {}
-            (3, Err(AppendError::NoRun(run))) if index % 8 == 7 => assert_eq!(run, stranger.id),
-            (_, answer) => panic!("{index}: {answer:?}"),
-        }
-    }
-    assert_eq!(crowd.audited().await, 20);
-    let loaded = join_all(crowd.runs.iter().map(|run| crowd.store.load(run.id, 0))).await;
-    for (index, loaded) in loaded.into_iter().enumerate() {
-        let loaded = loaded.unwrap().unwrap();
-        let revision = if index % 4 < 2 { 2 } else { 1 };
-        assert_eq!((loaded.revision, loaded.entries.len() as u64), (revision, revision), "{index}");
-    }
-}
+use crate::databases::crowd::Crowd;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn those_that_come_together_share_a_transaction() {

@@ -4,15 +4,14 @@
 
 mod bus;
 mod conformance;
-mod crash;
 mod database;
+#[path = "../databases/mod.rs"]
+mod databases;
 mod doubt;
 mod grouped;
 #[path = "../instances/mod.rs"]
 mod instances;
-mod killed;
 mod lost;
 mod opening;
 mod plans;
 mod tls;
-mod together;

@@ -40,9 +40,20 @@ impl Crowd {
     async fn new() -> Self {
         let database = Database::new().await;
         PostgresStore::open(&database.address).await.unwrap();
-        let client = database.connect().await;
-        client.batch_execute(FILL).await.unwrap();
-        Self { database, client }
+        let crowd = Self { client: database.connect().await, database };
+        // A connection tells what it read when it ends, at the latest: what filling read is told before anything is counted.
+        let filling = crowd.database.connect().await;
+        let process: i32 = filling.query_one("SELECT pg_backend_pid()", &[]).await.unwrap().get(0);
+        filling.batch_execute(FILL).await.unwrap();
+        drop(filling);
+        let gone = "SELECT count(*) FROM pg_stat_activity WHERE pid = $1";
+        let began = Instant::now();
+        while crowd.client.query_one(gone, &[&process]).await.unwrap().get::<_, i64>(0) > 0 || crowd.read().await < RUNS
+        {
+            assert!(began.elapsed() < Duration::from_secs(60), "the connection that filled the tables does not end");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        crowd
     }
 
     /// How many rows and entries of indexes the server has read in this schema.
@@ -61,7 +72,6 @@ impl Crowd {
         let before = self.read().await;
         let store = PostgresStore::open(&address).await.unwrap();
         let done = doing(&store).await;
-        // A connection tells what it read when it ends, at the latest.
         drop(store);
         let gone = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1";
         let began = Instant::now();

@@ -9,6 +9,13 @@ use holdpoint_stores::redis::{RedisOptions, RedisStore};
 use holdpoint_testkit::servers::{self, Server};
 use redis::{Client, ConnectionAddr};
 
+/// The store under test.
+pub type TestedStore = RedisStore;
+
+/// What goes to the server when something is written, and what comes back once it is.
+pub const WRITE: &[u8] = b"EVALSHA";
+pub const WRITTEN: &[u8] = b":1\r\n";
+
 /// A prefix that nothing begins with yet; what does is removed at the end.
 pub struct Database {
     pub prefix: String,
@@ -38,6 +45,27 @@ impl Database {
     pub async fn open(&self, clock: Arc<dyn Clock>) -> RedisStore {
         self.store().await.going_by(clock)
     }
+
+    /// A store with these keys by way of another socket, with so much patience.
+    pub async fn open_by_way_of(&self, socket: SocketAddr, patience: Duration) -> RedisStore {
+        let mut options = self.options();
+        options.patience = patience;
+        RedisStore::open_with(&self.by_way_of(socket), options).await.unwrap()
+    }
+
+    /// What another process needs to open it.
+    pub fn place(&self) -> String {
+        format!("{} {}", self.address(), self.prefix)
+    }
+
+    /// A store at a place.
+    pub async fn open_at(place: &str) -> RedisStore {
+        let (address, prefix) = place.split_once(' ').unwrap();
+        RedisStore::open_with(address, options(prefix)).await.unwrap()
+    }
+
+    /// The server has done what a process that is dead had sent before it answers anybody else.
+    pub async fn until_nobody_is_at(&self, _place: &str) {}
 
     /// A connection of one's own.
     pub fn connect(&self) -> redis::Connection {

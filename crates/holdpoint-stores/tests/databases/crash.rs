@@ -1,5 +1,5 @@
-//! Crash at every write: a child process is killed with -9 at each of them, or its connection is cut while a script is
-//! on its way, and what is left goes on to the end.
+//! Crash at every write: a child process is killed with -9 at each of them, or its connection is cut while a write is on
+//! its way, and what is left goes on to the end.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,18 +10,17 @@ use std::time::Duration;
 use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::Store;
-use holdpoint_stores::redis::RedisStore;
 use holdpoint_testkit::clock::TestClock;
 use holdpoint_testkit::crash::{Acknowledged, Attempt, Cut, CutStore, Scenario, World, check, play, scenarios};
 use holdpoint_testkit::servers::{Proxy, When};
 
-use crate::database::{Database, options};
+use crate::database::{Database, WRITE, WRITTEN};
 
 /// Tells a test binary that it is the child; holds the folder, the scenario, the write and the cut.
-const CHILD: &str = "HOLDPOINT_REDIS_CRASH_CHILD";
+const CHILD: &str = "HOLDPOINT_CRASH_CHILD";
 
-/// Tells the child which server and which keys are meant.
-const ADDRESS: &str = "HOLDPOINT_REDIS_CRASH_ADDRESS";
+/// Tells the child which database is meant.
+const PLACE: &str = "HOLDPOINT_CRASH_PLACE";
 
 /// What the child says when the cut is reached.
 const REACHED: &str = "holdpoint: the cut is reached";
@@ -46,7 +45,7 @@ fn scenario(name: &str) -> Scenario {
 /// Not a test of its own: the process that is killed.
 #[test]
 fn the_process_that_is_killed() {
-    let (Ok(order), Ok(address)) = (std::env::var(CHILD), std::env::var(ADDRESS)) else { return };
+    let (Ok(order), Ok(place)) = (std::env::var(CHILD), std::env::var(PLACE)) else { return };
     let fields: Vec<&str> = order.split('|').collect();
     let [folder, name, write, cut] = fields[..] else { panic!("{order}") };
     let (folder, write) = (PathBuf::from(folder), write.parse().unwrap());
@@ -63,8 +62,7 @@ fn the_process_that_is_killed() {
                 stand_still();
             }
         });
-        let (address, prefix) = address.split_once(' ').unwrap();
-        let store = RedisStore::open_with(address, options(prefix)).await.unwrap().going_by(clock.shared());
+        let store = Database::open_at(&place).await.going_by(clock.shared());
         let store = CutStore::cutting(Arc::new(store), write, cut, reached);
         let world = World::in_file(&folder.join("world"));
         let mut acknowledged = Acknowledged::in_file(&folder.join("acknowledged"));
@@ -85,9 +83,9 @@ fn stand_still() -> ! {
 fn spawn(folder: &Path, database: &Database, scenario: &Scenario, write: u32, cut: Cut) -> Child {
     let order = format!("{}|{}|{write}|{cut:?}", folder.display(), scenario.name);
     Command::new(std::env::current_exe().unwrap())
-        .args(["crash::the_process_that_is_killed", "--exact", "--nocapture"])
+        .args(["databases::crash::the_process_that_is_killed", "--exact", "--nocapture"])
         .env(CHILD, order)
-        .env(ADDRESS, format!("{} {}", database.address(), database.prefix))
+        .env(PLACE, database.place())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap()
@@ -142,16 +140,16 @@ async fn killed_at_every_write_of(name: &str) {
     assert!(cuts * 2 >= cells, "{name}: only {cuts} of {cells} cells were cut");
 }
 
-/// Cuts the connection at one script. Where the database can be reached again at once nobody notices; where it cannot,
+/// Cuts the connection at one write. Where the database can be reached again at once nobody notices; where it cannot,
 /// the process counts as dead, and another one goes on when it is back. Says whether the cut came.
-async fn disconnect_at(scenario: &Scenario, script: u32, when: When, stays_closed: bool) -> bool {
-    let place = format!("disconnected {when:?} script {script}, stays closed: {stays_closed}");
+async fn disconnect_at(scenario: &Scenario, write: u32, when: When, stays_closed: bool) -> bool {
+    let place = format!("disconnected {when:?} write {write}, stays closed: {stays_closed}");
     let database = Database::new().await;
     let proxy = Proxy::to(database.socket()).await;
     let (clock, world, mut acknowledged) = (clock_at(0), World::in_memory(), Acknowledged::default());
-    let store = RedisStore::open_with(&database.by_way_of(proxy.address), database.options()).await.unwrap();
+    let store = database.open_by_way_of(proxy.address, Duration::from_secs(5)).await;
     let store: Arc<dyn Store> = Arc::new(store.going_by(clock.shared()));
-    proxy.cut_at(b"EVALSHA", script, when, stays_closed);
+    proxy.cut_at(WRITE, write, when, stays_closed);
     let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
     let is_cut = proxy.cuts() > 0;
     let (run, store) = match attempt {
@@ -173,15 +171,15 @@ async fn disconnect_at(scenario: &Scenario, script: u32, when: When, stays_close
 async fn disconnected_at_every_write_of(name: &str) {
     let scenario = scenario(name);
     let each = async |when, stays_closed| {
-        let mut script = 0;
-        while disconnect_at(&scenario, script, when, stays_closed).await {
-            script += 1;
+        let mut write = 0;
+        while disconnect_at(&scenario, write, when, stays_closed).await {
+            write += 1;
         }
-        println!("{name}: disconnected {when:?} each of {script} scripts, stays closed: {stays_closed}");
-        assert!(script >= 2, "{name} writes only {script} times");
+        println!("{name}: disconnected {when:?} each of {write} writes, stays closed: {stays_closed}");
+        assert!(write >= 2, "{name} writes only {write} times");
     };
     // Most of their time they wait for a database that is gone.
-    let after = When::After(b":1\r\n");
+    let after = When::After(WRITTEN);
     futures_util::join!(each(When::Before, false), each(When::Before, true), each(after, false), each(after, true));
 }
 
@@ -228,8 +226,8 @@ at_every_write! {
 async fn an_effect_repeated_after_a_lost_connection_would_be_seen() {
     let mut scenario = scenario("repeatable tools");
     scenario.repeats = false;
-    let mut script = 0;
-    while disconnect_at(&scenario, script, When::Before, true).await {
-        script += 1;
+    let mut write = 0;
+    while disconnect_at(&scenario, write, When::Before, true).await {
+        write += 1;
     }
 }

@@ -10,21 +10,20 @@ use holdpoint_core::ids::RunId;
 use holdpoint_runtime::memory::MemoryStore;
 use holdpoint_runtime::ports::clock::Clock;
 use holdpoint_runtime::ports::store::{Append, PAGE_MAX, Store};
-use holdpoint_stores::redis::RedisStore;
 use holdpoint_testkit::conformance::{RunPen, Trial, UnderTest, sample};
 
-use crate::database::{Database, options};
+use crate::database::{Database, TestedStore};
 
-const ADDRESS: &str = "HOLDPOINT_REDIS_KILL";
+const PLACE: &str = "HOLDPOINT_KILL_PLACE";
 const WRITERS: u64 = 8;
-const KILLS: usize = 8;
+const KILLS: usize = 12;
 
-async fn script(clock: Arc<dyn Clock>) -> UnderTest {
+pub async fn script(clock: Arc<dyn Clock>) -> UnderTest {
     UnderTest::new(MemoryStore::new(clock))
 }
 
 /// What entry `revision` of a run says, so that a wrong one would be noticed.
-fn events(run: RunId, revision: u64) -> [RunEvent; 2] {
+pub fn events(run: RunId, revision: u64) -> [RunEvent; 2] {
     [sample::said(&format!("entry {revision} of {run}")), sample::said(&"x".repeat((revision % 7 * 300) as usize))]
 }
 
@@ -37,10 +36,9 @@ fn pens(trial: &Trial) -> Vec<RunPen> {
 /// Not a test of its own: appends to its runs for ever, and says so after each acknowledgement.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_process_that_is_killed() {
-    let Ok(address) = std::env::var(ADDRESS) else { return };
+    let Ok(place) = std::env::var(PLACE) else { return };
     let trial = Arc::new(Trial::new(script).await);
-    let (address, prefix) = address.split_once(' ').unwrap();
-    let store = Arc::new(RedisStore::open_with(address, options(prefix)).await.unwrap());
+    let store = Arc::new(Database::open_at(&place).await);
     let write = |run: RunPen| {
         let (store, trial) = (Arc::clone(&store), Arc::clone(&trial));
         tokio::spawn(async move {
@@ -63,8 +61,9 @@ async fn a_killed_process_loses_nothing_that_was_acknowledged() {
     let database = Database::new().await;
     let mut acknowledged: BTreeMap<RunId, u64> = BTreeMap::new();
     for kill in 1..=KILLS {
-        let place = format!("{} {}", database.address(), database.prefix);
+        let place = database.place();
         write_and_kill(&place, kill * 29 % 101 + 1, &mut acknowledged);
+        database.until_nobody_is_at(&place).await;
         let store = database.store().await;
         let mut entries = 0;
         for (run, revision) in &acknowledged {
@@ -84,10 +83,12 @@ async fn a_killed_process_loses_nothing_that_was_acknowledged() {
 }
 
 /// Lets a process write until it has acknowledged so much, kills it, and notes what it said.
-fn write_and_kill(address: &str, acknowledgements: usize, acknowledged: &mut BTreeMap<RunId, u64>) {
+fn write_and_kill(place: &str, acknowledgements: usize, acknowledged: &mut BTreeMap<RunId, u64>) {
+    // The crate's name is no part of a test's.
+    let module = module_path!().split_once("::").unwrap().1;
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["killed::the_process_that_is_killed", "--exact", "--nocapture"])
-        .env(ADDRESS, address)
+        .args([&format!("{module}::the_process_that_is_killed"), "--exact", "--nocapture"])
+        .env(PLACE, place)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
@@ -106,7 +107,7 @@ fn write_and_kill(address: &str, acknowledgements: usize, acknowledged: &mut BTr
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9), "the process was killed, not done");
 }
 
-async fn check_numbers(store: &RedisStore, session: &str, kill: usize) {
+async fn check_numbers(store: &TestedStore, session: &str, kill: usize) {
     let entries = store.session_entries(&sample::session(session), 1, usize::MAX).await.unwrap();
     entries.iter().fold(1, |next, (_, entry)| {
         assert_eq!(entry.seq, next, "kill {kill}: the numbers of {session} are dense");
@@ -115,7 +116,7 @@ async fn check_numbers(store: &RedisStore, session: &str, kill: usize) {
 }
 
 /// The chain is whole, and has a record for each entry at least.
-async fn check_audit(store: &RedisStore, kill: usize, entries: usize) {
+async fn check_audit(store: &TestedStore, kill: usize, entries: usize) {
     let mut last: Option<(u64, _)> = None;
     loop {
         let page = store.audit(last.map_or(0, |(n, _)| n), PAGE_MAX).await.unwrap();

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use holdpoint_runtime::memory::MemoryStore;
 use holdpoint_runtime::ports::store::{Append, AppendError, PAGE_MAX, Store};
-use holdpoint_stores::redis::RedisStore;
 use holdpoint_testkit::conformance::{Trial, UnderTest, sample};
 
-use crate::database::Database;
+use crate::database::{Database, TestedStore};
 
 const INSTANCES: usize = 3;
 
 struct Cluster {
-    instances: Vec<Arc<RedisStore>>,
+    instances: Vec<Arc<TestedStore>>,
     trial: Trial,
     _database: Database,
 }
@@ -30,7 +29,7 @@ impl Cluster {
         Self { instances, trial, _database: database }
     }
 
-    fn instance(&self, number: u64) -> Arc<RedisStore> {
+    fn instance(&self, number: u64) -> Arc<TestedStore> {
         Arc::clone(&self.instances[number as usize % INSTANCES])
     }
 }

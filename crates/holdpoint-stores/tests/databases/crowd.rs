@@ -1,30 +1,30 @@
-//! Appends that come together share a script; each is answered by itself.
+//! Appends that come together are written together; each is answered by itself.
 
 use std::sync::Arc;
 
 use futures_util::future::join_all;
 use holdpoint_runtime::memory::MemoryStore;
 use holdpoint_runtime::ports::store::{Append, AppendError, LeaseChange, PAGE_MAX, Store};
-use holdpoint_stores::redis::RedisStore;
 use holdpoint_testkit::conformance::{RunPen, Trial, UnderTest, sample};
 
-use crate::database::Database;
+use crate::database::{Database, TestedStore};
 
 /// Runs that have begun, each in a session of its own.
-struct Crowd {
-    store: Arc<RedisStore>,
-    database: Database,
-    trial: Trial,
-    runs: Vec<RunPen>,
+pub struct Crowd {
+    // Before the database, which is dropped at the end.
+    pub store: Arc<TestedStore>,
+    pub database: Database,
+    pub trial: Trial,
+    pub runs: Vec<RunPen>,
 }
 
 impl Crowd {
-    async fn new(count: u64) -> Self {
+    pub async fn new(count: u64) -> Self {
         let database = Database::new().await;
         let store = Arc::new(database.store().await);
         let trial = Trial::new(async |clock| UnderTest::new(MemoryStore::new(clock))).await;
         let runs: Vec<RunPen> = (1..=count).map(|number| trial.run(number, &format!("s{number}"))).collect();
-        // New runs are written together as well.
+        // New runs are written together as well, where the store does that.
         for begun in join_all(runs.iter().map(|run| store.append(trial.first(run)))).await {
             assert_eq!(begun.unwrap().revision, 1);
         }
@@ -32,13 +32,13 @@ impl Crowd {
     }
 
     /// An append with something for the audit.
-    fn more(&self, run: &RunPen, expected: u64) -> Append {
+    pub fn more(&self, run: &RunPen, expected: u64) -> Append {
         let audit = vec![sample::note(&run.session, run.id)];
         Append { audit, ..self.trial.append(run, expected, [sample::said("more")]) }
     }
 
     /// How many records the audit has, each of which follows the one before it.
-    async fn audited(&self) -> usize {
+    pub async fn audited(&self) -> usize {
         let (mut last, mut count) = (None, 0);
         loop {
             let page = self.store.audit(count as u64, PAGE_MAX).await.unwrap();
@@ -78,8 +78,9 @@ async fn each_of_those_that_come_together_is_answered_by_itself() {
         }
     }
     assert_eq!(crowd.audited().await, 20);
-    for (index, run) in crowd.runs.iter().enumerate() {
-        let loaded = crowd.store.load(run.id, 0).await.unwrap().unwrap();
+    let loaded = join_all(crowd.runs.iter().map(|run| crowd.store.load(run.id, 0))).await;
+    for (index, loaded) in loaded.into_iter().enumerate() {
+        let loaded = loaded.unwrap().unwrap();
         let revision = if index % 4 < 2 { 2 } else { 1 };
         assert_eq!((loaded.revision, loaded.entries.len() as u64), (revision, revision), "{index}");
     }
