@@ -24,6 +24,10 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::report::Report;
 
+/// The same as the server's.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
@@ -33,12 +37,13 @@ fn main() -> Result<()> {
         ["child-paused", db, runs] => paused::child(Path::new(db), runs.parse()?),
         ["child-serve", folder, model] => blocks::child(Path::new(folder), model),
         ["profile", seconds] => cycle::profile(Duration::from_secs(seconds.parse()?)),
-        ["postgres"] => databases::postgres(&databases::Rounds { rounds: 3, decisions: 60_000 }),
+        ["postgres"] => databases::postgres(&databases::Rounds::USUAL),
         ["postgres", rounds, decisions] => databases::postgres(&databases::Rounds::read(rounds, decisions)?),
-        ["redis"] => databases::redis(&databases::Rounds { rounds: 3, decisions: 60_000 }),
+        ["redis"] => databases::redis(&databases::Rounds::USUAL),
         ["redis", rounds, decisions] => databases::redis(&databases::Rounds::read(rounds, decisions)?),
         ["million"] => databases::million(1_000_000),
         ["million", runs] => databases::million(runs.parse()?),
+        ["idle", sockets] => blocks::idle(sockets.parse()?),
         ["soak", readers, seconds, seed] => blocks::soak(&blocks::SoakOptions {
             readers: readers.parse()?,
             duration: Duration::from_secs(seconds.parse()?),

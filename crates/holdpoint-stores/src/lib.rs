@@ -9,10 +9,14 @@ mod bus;
 mod clock;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod faults;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod loads;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod outbox;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
+mod raw;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(any(feature = "postgres", feature = "redis"))]

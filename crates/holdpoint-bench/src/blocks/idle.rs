@@ -20,6 +20,24 @@ pub(crate) struct Idle {
     pub(crate) watching_mib: f64,
 }
 
+/// How many idle sockets a server must bear, and in how much memory: 300 MB.
+const SOCKETS: f64 = 15_000.0;
+const MIB_MAX: f64 = 286.0;
+
+/// Opens so many sockets, and says whether as many as a server must bear would fit.
+pub(crate) fn check(sockets: usize) -> Result<()> {
+    let Idle { before_mib, open_mib, watching_mib, .. } = measure(sockets)?;
+    let all = |mib: f64| before_mib + (mib - before_mib) * SOCKETS / sockets as f64;
+    println!(
+        "{sockets} idle sockets: {before_mib:.1} MiB before, {open_mib:.1} with all open, {watching_mib:.1} with all \
+         watching a session; {SOCKETS} would take {:.0} and {:.0} MiB",
+        all(open_mib),
+        all(watching_mib)
+    );
+    ensure!(all(open_mib) < MIB_MAX, "{SOCKETS} sockets would take {:.0} MiB of {MIB_MAX}", all(open_mib));
+    Ok(())
+}
+
 /// Opens so many sockets and leaves them alone.
 pub(crate) fn measure(sockets: usize) -> Result<Idle> {
     let folder = tempfile::tempdir_in(".")?;

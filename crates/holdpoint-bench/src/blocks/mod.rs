@@ -5,6 +5,6 @@ mod page;
 mod server;
 mod soak;
 
-pub(crate) use idle::{Idle, measure as idle_sockets};
+pub(crate) use idle::{Idle, check as idle, measure as idle_sockets};
 pub(crate) use server::child;
 pub(crate) use soak::{Options as SoakOptions, run as soak};

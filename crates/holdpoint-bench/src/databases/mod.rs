@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use anyhow::Result;
-use holdpoint::{ActorId, Decision, PauseId, Store};
+use holdpoint::{ActorId, Decision, PauseId, Runner, Store};
 use holdpoint_core::decision::DecisionInput;
 use holdpoint_runtime::Runtime;
 
@@ -26,6 +26,9 @@ pub(crate) use self::redis::redis;
 /// How many decide at once, and how many connections the limit has.
 const DECIDERS: usize = 64;
 
+/// How many paused runs an instance surely remembers.
+const REMEMBERED: usize = 2_000;
+
 /// How many decisions a round has, and how many rounds there are.
 pub(crate) struct Rounds {
     pub(crate) rounds: usize,
@@ -33,6 +36,8 @@ pub(crate) struct Rounds {
 }
 
 impl Rounds {
+    pub(crate) const USUAL: Self = Self { rounds: 5, decisions: 4_000 };
+
     pub(crate) fn read(rounds: &str, decisions: &str) -> Result<Self> {
         Ok(Self { rounds: rounds.parse()?, decisions: decisions.parse()? })
     }
@@ -46,6 +51,14 @@ struct Round {
     latencies_ms: Vec<f64>,
 }
 
+impl Round {
+    /// A round between two measurements of the limit.
+    fn new(decided: Decided, before: f64, after: f64) -> Self {
+        let Decided { per_second, latencies_ms } = decided;
+        Self { per_second, limit: (before + after) / 2.0, latencies_ms }
+    }
+}
+
 /// How fast decisions were acknowledged.
 struct Decided {
     per_second: f64,
@@ -55,6 +68,44 @@ struct Decided {
 /// An instance that has not seen any of the runs: whatever it decides, it reads first.
 fn fresh(store: Arc<dyn Store>) -> Runtime {
     workload::runner(store).runtime().clone()
+}
+
+/// Starts so many runs that pause, in the order in which their pauses opened.
+async fn pause(runner: &Runner, count: usize) -> Result<Vec<PauseId>> {
+    let agent = workload::agent()?;
+    let tasks: Vec<_> = (0..DECIDERS)
+        .map(|lane| {
+            let (runner, agent) = (runner.clone(), agent.clone());
+            tokio::spawn(async move {
+                let mut pauses = Vec::new();
+                for _ in (lane..count).step_by(DECIDERS) {
+                    let paused = workload::pause(&runner, &agent).await?;
+                    pauses.extend(paused.pauses().first().map(|open| open.pause.id));
+                }
+                anyhow::Ok(pauses)
+            })
+        })
+        .collect();
+    let mut pauses = Vec::new();
+    for task in tasks {
+        pauses.extend(task.await??);
+    }
+    anyhow::ensure!(pauses.len() == count, "only {} of {count} paused", pauses.len());
+    pauses.sort();
+    Ok(pauses)
+}
+
+/// Pauses runs and approves them where they paused, as many at a time as an instance remembers. Only deciding is measured.
+async fn decide_here(runner: &Runner, count: usize) -> Result<Decided> {
+    let (mut seconds, mut latencies_ms) = (0.0, Vec::with_capacity(count));
+    for from in (0..count).step_by(REMEMBERED) {
+        let pauses = pause(runner, REMEMBERED.min(count - from)).await?;
+        let part = decide(runner.runtime(), pauses, DECIDERS).await?;
+        seconds += part.latencies_ms.len() as f64 / part.per_second;
+        latencies_ms.extend(part.latencies_ms);
+    }
+    latencies_ms.sort_by(f64::total_cmp);
+    Ok(Decided { per_second: count as f64 / seconds, latencies_ms })
 }
 
 /// Approves every pause, so many at once. A decision counts when it is acknowledged as durable.

@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use holdpoint::{PauseId, Runner};
 use holdpoint_stores::postgres::{PostgresOptions, PostgresStore};
 use holdpoint_testkit::servers;
 
-use super::{DECIDERS, Round, Rounds, clones, decide, fresh, tell};
+use super::{DECIDERS, Decided, Round, Rounds, clones, decide, decide_here, fresh, pause, tell};
 use crate::workload;
 
 const TABLE: &str = "CREATE TABLE commits (id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, body TEXT NOT NULL)";
@@ -20,50 +21,68 @@ const SCRIPT: &str = "INSERT INTO commits (body) VALUES (repeat('x', 80));\n";
 pub(crate) fn postgres(options: &Rounds) -> Result<()> {
     let server = servers::postgres().map_err(anyhow::Error::msg)?;
     let tokio = tokio::runtime::Runtime::new()?;
-    let mut rounds = Vec::new();
+    let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
     for number in 1..=options.rounds {
         eprintln!("round {number} of {}", options.rounds);
-        // The limit stands on both sides of the measurement, so that both see the same machine.
-        let mut measured = None;
+        // The limit stands on both sides of a measurement, so that both see the same machine.
+        let paused = tokio.block_on(Paused::new(&server.address, options.decisions))?;
         let before = limit(&tokio, &server.address)?;
-        tokio.block_on(async {
-            measured = Some(measure(&server.address, options.decisions).await?);
-            anyhow::Ok(())
-        })?;
+        let warm = tokio.block_on(paused.decide_here())?;
+        let between = limit(&tokio, &server.address)?;
+        let cold = tokio.block_on(paused.decide_elsewhere())?;
         let after = limit(&tokio, &server.address)?;
-        let measured = measured.context("nothing was measured")?;
-        rounds.push(Round {
-            per_second: measured.per_second,
-            limit: (before + after) / 2.0,
-            latencies_ms: measured.latencies_ms,
-        });
+        here.push(Round::new(warm, before, between));
+        elsewhere.push(Round::new(cold, between, after));
     }
-    tell("decisions", "pgbench", &rounds);
+    tell("decisions where they paused", "pgbench", &here);
+    tell("decisions elsewhere", "pgbench", &elsewhere);
     Ok(())
 }
 
-async fn measure(server: &str, decisions: usize) -> Result<super::Decided> {
-    let address = clones::schema(server, "holdpoint_bench").await?;
-    let open = || {
-        let mut options = PostgresOptions::default();
-        options.writers_max = DECIDERS;
-        PostgresStore::open_with(&address, options)
-    };
-    let paused = {
-        let (runner, agent) = (workload::runner(Arc::new(open().await?)), workload::agent()?);
-        workload::pause(&runner, &agent).await?
-    };
-    let client = clones::connect(&address).await?;
-    let pauses = clones::copy(&client, &paused, 0x0198_0001, decisions).await?;
-    client.batch_execute("ANALYZE").await?;
-    let runtime = fresh(Arc::new(open().await?));
-    // Warm: connections are there and statements prepared.
-    let (warm, rest) = pauses.split_at(decisions / 20);
-    decide(&runtime, warm.to_vec(), DECIDERS).await?;
-    let decided = decide(&runtime, rest.to_vec(), DECIDERS).await?;
-    let written: i64 = client.query_one("SELECT count(*) FROM audit", &[]).await?.get(0);
-    anyhow::ensure!(written == i64::try_from(decisions)?, "{written} decisions are written down of {decisions}");
-    Ok(decided)
+/// Runs that paused in one instance.
+struct Paused {
+    address: String,
+    runner: Runner,
+    cold: Vec<PauseId>,
+}
+
+impl Paused {
+    async fn new(server: &str, decisions: usize) -> Result<Self> {
+        let address = clones::schema(server, "holdpoint_bench").await?;
+        let runner = workload::runner(Arc::new(open(&address).await?));
+        // Connections are there and statements prepared.
+        decide_here(&runner, decisions / 20).await?;
+        let cold = pause(&runner, decisions).await?;
+        clones::connect(&address).await?.batch_execute("ANALYZE").await?;
+        Ok(Self { address, runner, cold })
+    }
+
+    async fn decide_here(&self) -> Result<Decided> {
+        self.check(decide_here(&self.runner, self.cold.len()).await?).await
+    }
+
+    async fn decide_elsewhere(&self) -> Result<Decided> {
+        let runtime = fresh(Arc::new(open(&self.address).await?));
+        // Warm as far as connections and statements go.
+        let (first, rest) = self.cold.split_at(self.cold.len() / 20);
+        decide(&runtime, first.to_vec(), DECIDERS).await?;
+        self.check(decide(&runtime, rest.to_vec(), DECIDERS).await?).await
+    }
+
+    /// What was acknowledged is written down.
+    async fn check(&self, decided: Decided) -> Result<Decided> {
+        let client = clones::connect(&self.address).await?;
+        let written: i64 = client.query_one("SELECT count(*) FROM audit", &[]).await?.get(0);
+        let least = i64::try_from(decided.latencies_ms.len())?;
+        anyhow::ensure!(written >= least, "{written} decisions are written down of {least}");
+        Ok(decided)
+    }
+}
+
+async fn open(address: &str) -> Result<PostgresStore> {
+    let mut options = PostgresOptions::default();
+    options.writers_max = DECIDERS;
+    Ok(PostgresStore::open_with(address, options).await?)
 }
 
 /// How many rows a second the server commits one by one.

@@ -5,63 +5,55 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use holdpoint::PauseId;
 use holdpoint_stores::redis::{RedisOptions, RedisStore};
-use holdpoint_testkit::servers;
+use holdpoint_testkit::servers::OwnServer;
 use redis::{Client, Script};
 
-use super::{DECIDERS, Decided, Round, Rounds, decide, fresh, tell};
+use super::{DECIDERS, Round, Rounds, decide, decide_here, fresh, pause, tell};
 use crate::workload;
 
 /// How long the limit is measured, before and after each round.
 const LIMIT_LASTS: Duration = Duration::from_secs(3);
 
 pub(crate) fn redis(options: &Rounds) -> Result<()> {
-    let server = servers::redis().map_err(anyhow::Error::msg)?;
+    // Of its own: nobody else's data is in the way, and none is lost.
+    let server = OwnServer::redis().map_err(anyhow::Error::msg)?;
     tokio::runtime::Runtime::new()?.block_on(async {
-        let mut rounds = Vec::new();
+        let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
         for number in 1..=options.rounds {
             eprintln!("round {number} of {}", options.rounds);
-            let (runtime, pauses) = prepare(&server.address, options.decisions).await?;
-            let before = limit(&server.address).await?;
-            let Decided { per_second, latencies_ms } = decide(&runtime, pauses, DECIDERS).await?;
-            let after = limit(&server.address).await?;
-            rounds.push(Round { per_second, limit: (before + after) / 2.0, latencies_ms });
+            let store = || open(server.address(), number);
+            let runner = workload::runner(store().await?);
+            // The server and its client have done this before.
+            decide_here(&runner, options.decisions / 20).await?;
+            let cold = pause(&runner, options.decisions).await?;
+            let before = limit(server.address()).await?;
+            let warm = decide_here(&runner, options.decisions).await?;
+            let between = limit(server.address()).await?;
+            let elsewhere_runtime = fresh(store().await?);
+            let (first, rest) = cold.split_at(cold.len() / 20);
+            decide(&elsewhere_runtime, first.to_vec(), DECIDERS).await?;
+            let cold = decide(&elsewhere_runtime, rest.to_vec(), DECIDERS).await?;
+            let after = limit(server.address()).await?;
+            here.push(Round::new(warm, before, between));
+            elsewhere.push(Round::new(cold, between, after));
         }
-        tell("decisions", "SET by script", &rounds);
+        tell("decisions where they paused", "SET by script", &here);
+        tell("decisions elsewhere", "SET by script", &elsewhere);
         Ok(())
     })
 }
 
-/// Pauses runs, and gives an instance that has seen none of them.
-async fn prepare(address: &str, decisions: usize) -> Result<(holdpoint_runtime::Runtime, Vec<PauseId>)> {
-    let mut connection = Client::open(address)?.get_multiplexed_async_connection().await?;
-    ::redis::cmd("FLUSHDB").query_async::<()>(&mut connection).await?;
+/// A store with keys of its own.
+async fn open(address: &str, number: usize) -> Result<Arc<RedisStore>> {
     let mut options = RedisOptions::default();
-    options.prefix = "holdpoint-bench".to_owned();
-    let store = Arc::new(RedisStore::open_with(address, options.clone()).await?);
+    options.prefix = format!("holdpoint-bench-{number}");
+    let store = Arc::new(RedisStore::open_with(address, options).await?);
     anyhow::ensure!(
         holdpoint::Store::durability(&*store).survives_crash,
         "the server does not flush before it answers"
     );
-    let (runner, agent) = (workload::runner(store), workload::agent()?);
-    let tasks: Vec<_> = (0..DECIDERS)
-        .map(|lane| {
-            let (runner, agent) = (runner.clone(), agent.clone());
-            tokio::spawn(async move {
-                let mut pauses = Vec::new();
-                for _ in (lane..decisions).step_by(DECIDERS) {
-                    pauses.push(workload::pause(&runner, &agent).await?.pauses()[0].pause.id);
-                }
-                anyhow::Ok(pauses)
-            })
-        })
-        .collect();
-    let mut pauses = Vec::new();
-    for task in tasks {
-        pauses.extend(task.await??);
-    }
-    Ok((fresh(Arc::new(RedisStore::open_with(address, options).await?)), pauses))
+    Ok(store)
 }
 
 /// How often a second the server sets a key through a script.

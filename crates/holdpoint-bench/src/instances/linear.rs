@@ -226,8 +226,13 @@ impl Played {
             bail!("{} violations, such as:\n{}", found.violations.len(), first(&found.violations));
         }
         let counts = &table.counts;
-        let (known, unknown) = (counts.known.load(Ordering::Relaxed), counts.unknown.load(Ordering::Relaxed));
-        ensure!(known >= unknown, "fewer than half of the operations succeeded");
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        // A short trial is one fault after the other, and many find nobody at all.
+        let refused = if options.operations < 10_000 { 0 } else { count(&counts.refused) };
+        ensure!(
+            count(&counts.known) >= count(&counts.unknown) + refused,
+            "fewer than half of the operations succeeded"
+        );
         ensure!(self.open >= open_min(options), "only {} pauses were open at once", self.open);
         if let Some(shortage) = shortage(options, found) {
             bail!("{shortage}");

@@ -86,7 +86,9 @@ impl Table {
 
     /// The next slot without a pause, or with one whose time was up a while ago.
     pub(super) fn next_empty(&self) -> Option<usize> {
-        lock(&self.empty).pop_front().or_else(|| self.take_expired())
+        // One lock at a time: whoever empties a slot holds that one when it takes this.
+        let empty = lock(&self.empty).pop_front();
+        empty.or_else(|| self.take_expired())
     }
 
     fn take_expired(&self) -> Option<usize> {

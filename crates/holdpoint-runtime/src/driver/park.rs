@@ -1,5 +1,7 @@
 //! Stopping: a run that waits for a person, or is over, is written down and left to itself.
 
+use std::sync::Arc;
+
 use holdpoint_core::input::Input;
 use holdpoint_core::pause::{Pause, PauseState};
 use holdpoint_core::step::Step;
@@ -28,7 +30,7 @@ impl Drive {
             // The calls that run are not ours: another process was faster, and goes on.
             Step::AwaitCalls => Err(self.moved_elsewhere().await),
             Step::AwaitDecisions { .. } | Step::Finished(_) => {
-                self.runtime.recent().keep(&self.run, self.revision, true);
+                self.runtime.recent().keep(Arc::new(self.run.clone()), self.revision, true);
                 Ok(true)
             }
         }

@@ -1,5 +1,7 @@
 //! Somebody ends a run. Open questions are withdrawn; a tool that runs is told, and what it did is still written down.
 
+use std::sync::Arc;
+
 use holdpoint_core::ids::{ActorId, RunId};
 use holdpoint_core::input::Input;
 use holdpoint_core::run::Run;
@@ -13,6 +15,6 @@ impl Runtime {
     /// # Errors
     /// There is no such run, or it is over.
     pub async fn cancel_run(&self, run: RunId, by: ActorId, reason: impl Into<String>) -> Result<Run, RunError> {
-        Ok(self.change(run, Input::Cancel { by, reason: reason.into() }).await?.run)
+        Ok(Arc::unwrap_or_clone(self.change(run, Input::Cancel { by, reason: reason.into() }).await?.run))
     }
 }

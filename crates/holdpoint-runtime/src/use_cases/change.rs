@@ -29,7 +29,7 @@ pub(super) struct Stored {
 
 /// A run after an input.
 pub(super) struct Changed {
-    pub(super) run: Run,
+    pub(super) run: Arc<Run>,
     /// What the input led to; empty where it led to nothing that was not there before.
     pub(super) events: Arc<[RunEvent]>,
 }
@@ -45,7 +45,7 @@ impl Runtime {
     pub(super) async fn run_to_drive(&self, run: RunId) -> Result<Stored, RunError> {
         match self.recent().take(run) {
             Some(Seen { run, revision, is_free: true }) if matches!(run.next_step(), Step::Work(_)) => {
-                Ok(Stored { run, revision, lease: None })
+                Ok(Stored { run: Arc::unwrap_or_clone(run), revision, lease: None })
             }
             seen => self.brought_up_to_date(run, seen).await,
         }
@@ -54,7 +54,7 @@ impl Runtime {
     /// What was seen of a run, and on top of it what the store has since.
     async fn brought_up_to_date(&self, run: RunId, seen: Option<Seen>) -> Result<Stored, RunError> {
         let (mut folded, after) = match seen {
-            Some(seen) => (seen.run, seen.revision),
+            Some(seen) => (Arc::unwrap_or_clone(seen.run), seen.revision),
             None => (Run::new(run), 0),
         };
         let loaded = self.store().load(run, after).await?.ok_or(Refusal::RunNotFound(run))?;
@@ -74,12 +74,13 @@ impl Runtime {
             let now = self.store().now();
             let events: Arc<[_]> = stored.run.advance(input.clone(), now)?.into();
             if events.is_empty() {
-                return Ok(Changed { run: stored.run, events });
+                return Ok(Changed { run: Arc::new(stored.run), events });
             }
             match self.append_change(&stored, events.clone(), now).await {
                 Ok(()) => {
-                    self.recent().keep(&stored.run, stored.revision + 1, stored.lease.is_none());
-                    return Ok(Changed { run: stored.run, events });
+                    let run = Arc::new(stored.run);
+                    self.recent().keep(run.clone(), stored.revision + 1, stored.lease.is_none());
+                    return Ok(Changed { run, events });
                 }
                 Err(AppendError::Conflict { .. }) => stored = self.stored_run(run).await?,
                 Err(AppendError::Fault(fault)) => return Err(fault.into()),
@@ -94,7 +95,7 @@ impl Runtime {
     /// overtaken; and where the core refuses, it may be because of what it does not know yet. Both are for a second look.
     async fn change_seen(&self, run: RunId, input: &Input) -> Result<Option<Changed>, RunError> {
         let Some(Seen { run, revision, is_free: true }) = self.recent().take(run) else { return Ok(None) };
-        let mut stored = Stored { run, revision, lease: None };
+        let mut stored = Stored { run: Arc::unwrap_or_clone(run), revision, lease: None };
         let now = self.store().now();
         let Ok(events) = stored.run.advance(input.clone(), now) else { return Ok(None) };
         if events.is_empty() {
@@ -103,8 +104,9 @@ impl Runtime {
         let events: Arc<[_]> = events.into();
         match self.append_change(&stored, events.clone(), now).await {
             Ok(()) => {
-                self.recent().keep(&stored.run, stored.revision + 1, true);
-                Ok(Some(Changed { run: stored.run, events }))
+                let run = Arc::new(stored.run);
+                self.recent().keep(run.clone(), stored.revision + 1, true);
+                Ok(Some(Changed { run, events }))
             }
             Err(AppendError::Fault(fault)) => Err(fault.into()),
             Err(_) => Ok(None),

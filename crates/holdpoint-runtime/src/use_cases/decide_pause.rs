@@ -1,6 +1,7 @@
 //! Somebody answers a pause, from any process. The first answer stands; every later one is told of it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use holdpoint_core::decision::{Decision, DecisionInput};
 use holdpoint_core::event::RunEvent;
@@ -25,21 +26,21 @@ pub struct Decided {
     /// The pause as it stands now.
     pub pause: Pause,
     /// The run as it stands now; it goes on when somebody drives it.
-    pub run: Run,
+    pub run: Arc<Run>,
     /// Whether the same answer was recorded before, so that nothing was written now.
     pub is_repeat: bool,
 }
 
 impl Decided {
     /// How a pause stands after these events, which one request led to.
-    fn of(id: PauseId, run: &Run, events: &[RunEvent]) -> Result<Self, Refusal> {
+    fn of(id: PauseId, run: Arc<Run>, events: &[RunEvent]) -> Result<Self, Refusal> {
         let is_recorded = events.iter().any(|event| match event {
             RunEvent::PauseVoted(voted) => voted.number == id.number,
             // What a rule decides on the way is nobody's answer to this pause.
             RunEvent::PauseDecided(decided) => decided.number == id.number && decided.rule.is_none(),
             _ => false,
         });
-        Ok(Self { pause: run.pause(id)?.clone(), run: run.clone(), is_repeat: !is_recorded })
+        Ok(Self { pause: run.pause(id)?.clone(), run, is_repeat: !is_recorded })
     }
 }
 
@@ -52,7 +53,7 @@ impl Runtime {
         let id = input.pause;
         self.prepare(&mut input).await?;
         let Changed { run, events } = self.record(id, Input::Decision(input)).await?;
-        Ok(Decided::of(id, &run, &events)?)
+        Ok(Decided::of(id, run, &events)?)
     }
 
     /// Records answers to several pauses of one run in one append: all of them are durable when this returns, or none is
@@ -75,7 +76,7 @@ impl Runtime {
             self.prepare(input).await?;
         }
         let Changed { run, events } = self.record(first, Input::Decisions(inputs)).await?;
-        Ok(ids.into_iter().map(|id| Decided::of(id, &run, &events)).collect::<Result<_, _>>()?)
+        Ok(ids.into_iter().map(|id| Decided::of(id, run.clone(), &events)).collect::<Result<_, _>>()?)
     }
 
     /// What must be known or checked outside of the core.

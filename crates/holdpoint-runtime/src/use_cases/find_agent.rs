@@ -1,5 +1,7 @@
 //! Which agent a stored run goes on with: whoever moves it finds or rebuilds that one.
 
+use std::sync::Arc;
+
 use holdpoint_core::agent::AgentBrief;
 use holdpoint_core::ids::{FramePath, RunId};
 use holdpoint_core::refusal::Refusal;
@@ -19,7 +21,7 @@ impl Runtime {
         let stored = self.stored_run(run).await?;
         let root = root_agent(&stored.run).ok_or(Refusal::RunNotFound(run))?.clone();
         // Whoever asks is about to move the run.
-        self.recent().keep(&stored.run, stored.revision, stored.lease.is_none());
+        self.recent().keep(Arc::new(stored.run.clone()), stored.revision, stored.lease.is_none());
         self.agent_begun_with(&root).await
     }
 

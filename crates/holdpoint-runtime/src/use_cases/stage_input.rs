@@ -1,5 +1,7 @@
 //! Somebody says more while a run is under way: the model sees it with its next call, after the pending results.
 
+use std::sync::Arc;
+
 use holdpoint_core::ids::{ActorId, RunId};
 use holdpoint_core::input::Input;
 use holdpoint_core::message::Content;
@@ -28,6 +30,6 @@ impl Runtime {
         by: ActorId,
         request: Option<String>,
     ) -> Result<Run, RunError> {
-        Ok(self.change(run, Input::Stage { content, by, request }).await?.run)
+        Ok(Arc::unwrap_or_clone(self.change(run, Input::Stage { content, by, request }).await?.run))
     }
 }

@@ -1,5 +1,7 @@
 //! Somebody sends a new message instead of deciding: what waits is closed, and the message is staged, in one append.
 
+use std::sync::Arc;
+
 use holdpoint_core::ids::RunId;
 use holdpoint_core::input::{Input, SupersedeInput};
 use holdpoint_core::run::Run;
@@ -14,6 +16,6 @@ impl Runtime {
     /// # Errors
     /// There is no such run, it is over or out of model calls, or too much is staged.
     pub async fn supersede(&self, run: RunId, message: SupersedeInput) -> Result<Run, RunError> {
-        Ok(self.change(run, Input::Supersede(message)).await?.run)
+        Ok(Arc::unwrap_or_clone(self.change(run, Input::Supersede(message)).await?.run))
     }
 }

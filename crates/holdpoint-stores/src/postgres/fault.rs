@@ -4,7 +4,7 @@ use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-pub(super) use crate::faults::{incomplete, no_events, unreadable, unwritable};
+pub(super) use crate::faults::{no_events, unwritable};
 
 /// How often something is tried that fails for a reason which passes.
 pub(super) const TRIES_MAX: u32 = 4;

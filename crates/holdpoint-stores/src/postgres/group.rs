@@ -83,9 +83,11 @@ async fn write_all(mut turn: Turn<Waiting>, desk: Desk) {
         let mut bytes = 0;
         let group = turn.take(|next, group| {
             bytes += next.append.body.len();
-            let session = &next.append.append.session;
-            bytes <= AppendQueues::<Waiting>::GROUP_BYTES_MAX
-                && group.iter().all(|other| other.append.append.session != *session)
+            let is_apart = |other: &Waiting| {
+                let (one, other) = (&next.append.append, &other.append.append);
+                one.session != other.session && one.run != other.run
+            };
+            bytes <= AppendQueues::<Waiting>::GROUP_BYTES_MAX && group.iter().all(is_apart)
         });
         if group.is_empty() {
             return;

@@ -1,35 +1,35 @@
 //! Reading runs back. A run's row and its entries are asked for together; entries never change, so that those up to the
 //! row's revision are the run as it stood then, whatever was written in between.
 
-use holdpoint_core::event::RunEvent;
-use holdpoint_core::ids::{AgentId, RunId, SessionId};
-use holdpoint_core::record::{self, Entry};
+use std::time::Instant;
+
+use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
-use holdpoint_runtime::ports::store::{Lease, LoadedRun, StoreFault};
 use tokio_postgres::Row;
 use uuid::Uuid;
 
 use super::connection::{Connection, Pipeline};
-use super::fault::{self, Broken};
+use super::fault::Broken;
+use super::group::Desk;
 use super::{columns, leases};
-use crate::admit::Mover;
+use crate::raw::{self, RawEntry, RawRun};
 
-/// A run as it stands in the database.
-pub(super) struct RawRun {
-    revision: u64,
-    session: SessionId,
-    agent: AgentId,
-    lease: Option<Lease>,
-    entries: Vec<RawEntry>,
-}
-
-/// An entry as it stands in the database.
-pub(super) struct RawEntry {
-    revision: u64,
-    last_seq: u64,
-    pause_groups: u64,
-    at: Timestamp,
-    body: Vec<u8>,
+/// Several runs, each with the entries after a revision, as those who ask at once read them.
+pub(super) async fn together(wanted: Vec<(RunId, u64)>, desk: &Desk) -> Result<Vec<Option<RawRun>>, Broken> {
+    let connection = desk.pools.reader().await?;
+    if desk.clock.is_stale() {
+        let asked = Instant::now();
+        if let Some(row) = connection.query_opt(columns::CLOCK, &[]).await? {
+            desk.clock.arbiter(asked, columns::get(&row, 0)?);
+        }
+    }
+    let now = desk.clock.now();
+    let found = match wanted[..] {
+        [(id, after)] => vec![run(&connection, id, after, now).await?],
+        _ => runs(&connection, &wanted, now).await?,
+    };
+    connection.give_back();
+    Ok(found)
 }
 
 /// A run's rows, with the entries after a revision.
@@ -53,17 +53,13 @@ pub(super) async fn run(
     let answers = pipeline.run(connection).await?;
     let [found, entries] = answers.as_slice() else { return Ok(None) };
     let Some(row) = found.first() else { return Ok(None) };
-    let mut run = RawRun::read(row, id, now)?;
-    run.take(entries)?;
+    let mut run = read(row, id, now)?;
+    take(&mut run, entries)?;
     Ok(Some(run))
 }
 
 /// Several runs' rows, each with the entries after a revision.
-pub(super) async fn runs(
-    connection: &Connection,
-    wanted: &[(RunId, u64)],
-    now: Timestamp,
-) -> Result<Vec<Option<RawRun>>, Broken> {
+async fn runs(connection: &Connection, wanted: &[(RunId, u64)], now: Timestamp) -> Result<Vec<Option<RawRun>>, Broken> {
     let ids: Vec<Uuid> = wanted.iter().map(|(run, _)| *run.uuid()).collect();
     let after: Vec<i64> = wanted.iter().map(|(_, after)| columns::count(*after)).collect();
     let mut pipeline = Pipeline::default();
@@ -86,7 +82,7 @@ pub(super) async fn runs(
     for row in found {
         let place = place(row, 6)?;
         if let (Some(run), Some((id, _))) = (runs.get_mut(place), wanted.get(place)) {
-            *run = Some(RawRun::read(row, *id, now)?);
+            *run = Some(read(row, *id, now)?);
         }
     }
     let places = entries.iter().map(|row| place(row, 5)).collect::<Result<Vec<_>, _>>()?;
@@ -95,7 +91,7 @@ pub(super) async fn runs(
         let (these, others) = rest.split_at(of_run.len());
         rest = others;
         if let Some(Some(run)) = of_run.first().and_then(|place| runs.get_mut(*place)) {
-            run.take(these)?;
+            take(run, these)?;
         }
     }
     Ok(runs)
@@ -106,61 +102,28 @@ fn place(row: &Row, column: usize) -> Result<usize, Broken> {
     Ok(columns::get_count(row, column)?.saturating_sub(1) as usize)
 }
 
-impl RawRun {
-    /// The run in the columns `revision`, `session.name`, `agent`, `epoch`, `owner` and `since`, without its entries.
-    fn read(row: &Row, id: RunId, now: Timestamp) -> Result<Self, Broken> {
-        let slot = leases::slot(row, 3)?;
-        let lease = match slot.mover {
-            Mover::Holder { owner, until } if now < until => Some(Lease { run: id, epoch: slot.epoch, owner, until }),
-            Mover::Holder { .. } | Mover::Nobody { .. } => None,
-        };
-        let (revision, session, agent) =
-            (columns::get_count(row, 0)?, columns::get_name(row, 1)?, columns::get_name(row, 2)?);
-        Ok(Self { revision, session, agent, lease, entries: Vec::new() })
-    }
-
-    /// Takes its entries, except for those that were written since.
-    fn take(&mut self, entries: &[Row]) -> Result<(), Broken> {
-        self.entries = entries.iter().map(|row| RawEntry::read(row, 0)).collect::<Result<Vec<_>, _>>()?;
-        self.entries.retain(|entry| entry.revision <= self.revision);
-        Ok(())
-    }
-
-    /// # Errors
-    /// What the database holds cannot be read, or is not all there.
-    pub(super) fn decode(self, id: RunId, after: u64) -> Result<LoadedRun, StoreFault> {
-        let expected = after.saturating_add(1)..=self.revision;
-        if !self.entries.iter().map(|entry| entry.revision).eq(expected) {
-            return Err(fault::incomplete(id));
-        }
-        let entries = self.entries.into_iter().map(|entry| entry.decode(id)).collect::<Result<_, _>>()?;
-        Ok(LoadedRun { revision: self.revision, session: self.session, agent: self.agent, entries, lease: self.lease })
-    }
+/// The run in the columns `revision`, `session.name`, `agent`, `epoch`, `owner` and `since`, without its entries.
+fn read(row: &Row, id: RunId, now: Timestamp) -> Result<RawRun, Broken> {
+    let lease = raw::lease_at(id, leases::slot(row, 3)?, now);
+    let (revision, session, agent) =
+        (columns::get_count(row, 0)?, columns::get_name(row, 1)?, columns::get_name(row, 2)?);
+    Ok(RawRun { revision, session, agent, lease, entries: Vec::new() })
 }
 
-impl RawEntry {
-    /// The entry in the columns `revision`, `last_seq`, `pause_groups`, `at` and `body`, from this index on.
-    pub(super) fn read(row: &Row, first: usize) -> Result<Self, Broken> {
-        Ok(Self {
-            revision: columns::get_count(row, first)?,
-            last_seq: columns::get_count(row, first + 1)?,
-            pause_groups: columns::get_count(row, first + 2)?,
-            at: columns::get_time(row, first + 3)?,
-            body: columns::get(row, first + 4)?,
-        })
-    }
+/// Gives a run its entries, except for those that were written since.
+fn take(run: &mut RawRun, entries: &[Row]) -> Result<(), Broken> {
+    run.entries = entries.iter().map(|row| entry(row, 0)).collect::<Result<Vec<_>, _>>()?;
+    run.entries.retain(|entry| entry.revision <= run.revision);
+    Ok(())
+}
 
-    /// # Errors
-    /// What the database holds cannot be read.
-    pub(super) fn decode(self, run: RunId) -> Result<Entry, StoreFault> {
-        let events = record::decode(&self.body).map_err(|refusal| fault::unreadable(run, self.revision, &refusal))?;
-        let opens = events.iter().any(|event| matches!(event, RunEvent::PauseOpened(_)));
-        Ok(Entry {
-            revision: self.revision,
-            seq: (self.last_seq + 1).saturating_sub(events.len() as u64),
-            pause_group: opens.then_some(self.pause_groups),
-            at: self.at,
-            events: events.into(),
-        })
-    }
+/// The entry in the columns `revision`, `last_seq`, `pause_groups`, `at` and `body`, from this index on.
+pub(super) fn entry(row: &Row, first: usize) -> Result<RawEntry, Broken> {
+    Ok(RawEntry {
+        revision: columns::get_count(row, first)?,
+        last_seq: columns::get_count(row, first + 1)?,
+        pause_groups: columns::get_count(row, first + 2)?,
+        at: columns::get_time(row, first + 3)?,
+        body: columns::get(row, first + 4)?,
+    })
 }

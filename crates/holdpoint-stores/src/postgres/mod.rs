@@ -17,7 +17,6 @@ mod group;
 mod leases;
 mod lists;
 mod load;
-mod loads;
 mod notices;
 mod open;
 mod pauses;
@@ -54,11 +53,12 @@ use definitions::Known;
 use fault::{Broken, TRIES_MAX, WriteError};
 use group::{Answer, Desk, Groups};
 use leases::Change;
-use loads::Loads;
 use open::Pools;
 
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
+use crate::loads::Loads;
+use crate::raw::RawRun;
 use crate::turns::Turns;
 
 const REMOVING: &str = "remove old sessions";
@@ -69,7 +69,7 @@ pub struct PostgresStore {
     clock: Arc<StoreClock>,
     turns: Turns,
     groups: Groups,
-    loads: Loads,
+    loads: Loads<RawRun>,
     known: Known,
     patience: Duration,
     settings: String,
@@ -349,7 +349,12 @@ impl Store for PostgresStore {
     }
 
     async fn load(&self, run: RunId, after: u64) -> Result<Option<LoadedRun>, StoreFault> {
-        let found = match self.loads.load(run, after, &self.desk()).await {
+        let desk = self.desk();
+        let together = move |wanted| {
+            let desk = desk.clone();
+            async move { load::together(wanted, &desk).await }
+        };
+        let found = match self.loads.load((run, after), self.patience * 2, together).await {
             Some(found) => found,
             None => {
                 let now = self.now();

@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Pool, PoolError, QueueMode, RecyclingMethod, Runtime, Timeouts,
+};
 use holdpoint_runtime::ports::store::{StoreFault, StoreFaultKind};
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 use tokio_postgres::{Config, NoTls};
@@ -75,8 +77,9 @@ pub(super) async fn look(address: &str, options: &PostgresOptions) -> Result<(St
 async fn connect(address: &str, options: &PostgresOptions) -> Result<(Pools, Connection, String), StoreFault> {
     let config = config(address, options)?;
     let pools = Pools {
-        writers: pool(&config, options, options.writers_max)?,
-        readers: pool(&config, options, options.readers_max)?,
+        // Writers say the same few things again and again, each of which has one good plan.
+        writers: pool(&config, options, options.writers_max, "force_generic_plan")?,
+        readers: pool(&config, options, options.readers_max, "auto")?,
     };
     let connection = pools.writer().await.map_err(|broken| broken.fault(DOING))?;
     let settings = check_server(&connection).await?;
@@ -127,7 +130,7 @@ pub(super) fn cause(error: &dyn std::error::Error) -> String {
     text
 }
 
-fn pool(config: &Config, options: &PostgresOptions, max_size: usize) -> Result<Pool, StoreFault> {
+fn pool(config: &Config, options: &PostgresOptions, max_size: usize, plans: &str) -> Result<Pool, StoreFault> {
     let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
     let manager = match config.get_ssl_mode() {
         SslMode::Disable => Manager::from_config(config.clone(), NoTls, recycling),
@@ -143,6 +146,7 @@ fn pool(config: &Config, options: &PostgresOptions, max_size: usize) -> Result<P
     let settings = format!(
         "SET statement_timeout = {millis}; SET lock_timeout = {millis};
          SET enable_seqscan = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off;
+         SET plan_cache_mode = {plans};
          SET idle_in_transaction_session_timeout = {};
          SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3;
          SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'",
@@ -155,6 +159,8 @@ fn pool(config: &Config, options: &PostgresOptions, max_size: usize) -> Result<P
     let patience = Some(options.patience);
     Pool::builder(manager)
         .max_size(max_size.max(1))
+        // The one that was used last knows the most.
+        .queue_mode(QueueMode::Lifo)
         .timeouts(Timeouts { wait: patience, create: patience, recycle: patience })
         .runtime(Runtime::Tokio1)
         .post_create(prepare)

@@ -77,7 +77,7 @@ const OPEN_ALL: &str = "
 
 /// Writes the rows of several appends, of which no two are the same pause.
 pub(super) fn write_all<'a>(pipeline: &mut Pipeline<'a>, placed: impl Iterator<Item = Placed<'a>>) {
-    let placed: Vec<Placed<'a>> = placed.collect();
+    let mut placed: Vec<Placed<'a>> = placed.collect();
     if placed.is_empty() {
         return;
     }
@@ -94,6 +94,11 @@ pub(super) fn write_all<'a>(pipeline: &mut Pipeline<'a>, placed: impl Iterator<I
             column(&placed, |one| one.opens),
         ],
     );
+    // The others were opened before: what goes on with a run is written only if the run stands as it was seen.
+    placed.retain(|one| one.opens || one.row.status == PauseStatus::Open);
+    if placed.is_empty() {
+        return;
+    }
     pipeline.add(
         OPEN_ALL,
         [

@@ -4,10 +4,10 @@ use holdpoint_core::ids::{ActorId, RunId, SessionId};
 use holdpoint_runtime::ports::store::RunRow;
 use tokio_postgres::Row;
 
-use super::columns;
 use super::connection::Connection;
 use super::fault::Broken;
-use super::load::RawEntry;
+use super::{columns, load};
+use crate::raw::RawEntry;
 
 /// Begins a session that is not there yet. Waits for somebody else who is about to begin it.
 pub(super) const ADD: &str = "
@@ -61,7 +61,7 @@ pub(super) async fn entries(
                WHERE session = (SELECT key FROM session WHERE name = $1) AND last_seq >= $2
                ORDER BY last_seq LIMIT $3";
     let rows = connection.query(sql, &[&session.as_str(), &columns::count(from), &columns::most(limit)]).await?;
-    rows.iter().map(|row| Ok((columns::get_run(row, 0)?, RawEntry::read(row, 1)?))).collect()
+    rows.iter().map(|row| Ok((columns::get_run(row, 0)?, load::entry(row, 1)?))).collect()
 }
 
 /// The number of the last event in each of these sessions.

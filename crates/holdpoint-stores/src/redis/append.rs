@@ -37,13 +37,29 @@ pub(super) struct Seen {
     pub(super) run: Option<Vec<u8>>,
     /// The entry that stands where this one is to.
     pub(super) entry: Option<Vec<u8>>,
-    /// The agent's unfinished run in the session.
+    /// The agent's unfinished run in the session, where that is asked for: it matters to those that begin.
     pub(super) under_way: Option<String>,
     pub(super) audit_head: Option<Vec<u8>>,
     pub(super) pauses: Vec<Option<Vec<u8>>>,
     pub(super) rules: Vec<Option<Vec<u8>>>,
-    /// By the server's clock: seconds, and microseconds beside them.
-    pub(super) time: (i64, i64),
+    /// When it stood so by the server's clock, in seconds and microseconds beside them; none where it is only remembered.
+    pub(super) time: Option<(i64, i64)>,
+}
+
+impl Seen {
+    /// Whether it was not looked at.
+    pub(super) fn is_remembered(&self) -> bool {
+        self.time.is_none()
+    }
+}
+
+/// An append that was admitted, and the records after it.
+pub(super) struct Planned {
+    pub(super) appended: Appended,
+    pub(super) session: Vec<u8>,
+    pub(super) run: Vec<u8>,
+    /// In the order of the append's rows.
+    pub(super) pauses: Vec<Vec<u8>>,
 }
 
 impl PreparedAppend {
@@ -78,7 +94,7 @@ impl PreparedAppend {
         pipe.cmd("TIME");
         let (session, run, entry, under_way, audit_head, pauses, rules, time) =
             pipe.query_async(&mut connection.clone()).await?;
-        Ok(Seen { session, run, entry, under_way, audit_head, pauses, rules, time })
+        Ok(Seen { session, run, entry, under_way, audit_head, pauses, rules, time: Some(time) })
     }
 
     /// One try: reads, checks and writes.
@@ -90,16 +106,16 @@ impl PreparedAppend {
     ) -> Result<Appended, WriteError> {
         let asked = Instant::now();
         let seen = self.look(connection, keys).await?;
-        let now = clock.arbiter(asked, millis(seen.time));
+        let now = seen.time.map_or_else(|| clock.now(), |time| clock.arbiter(asked, millis(time)));
         if let Some(appended) = self.written_before(&seen)? {
             return Ok(appended);
         }
         let mut change = Change::default();
-        let appended = self.plan(&mut change, keys, &seen, now)?;
+        let planned = self.plan(&mut change, keys, &seen, now)?;
         notices::write(&mut change, connection, keys, &self.append).await?;
         audit::write(&mut change, keys, seen.audit_head, &self.audit)?;
         change.commit(connection).await?;
-        Ok(appended)
+        Ok(planned.appended)
     }
 
     /// What is written of an append that is admitted, its part of the audit and its notices aside. One that is refused adds nothing.
@@ -109,11 +125,12 @@ impl PreparedAppend {
         keys: &Keys,
         seen: &Seen,
         now: Timestamp,
-    ) -> Result<Appended, WriteError> {
+    ) -> Result<Planned, WriteError> {
         let append = &self.append;
         let session: Option<SessionRecord> = seen.session.as_deref().map(records::decode).transpose()?;
         let known: Option<RunRecord> = seen.run.as_deref().map(records::decode).transpose()?;
         let found = known.as_ref().map(|run| self.found(run)).transpose()?;
+        let before = found.as_ref().map(|found| found.status);
 
         if admit::begins(append, found.as_ref())? {
             let owner = session.as_ref().map(|session| session.owner.as_str());
@@ -131,7 +148,13 @@ impl PreparedAppend {
         // Nothing is refused from here on.
         change.expect_field(keys.sessions(), append.session.to_string(), seen.session.clone());
         change.expect_field(keys.runs(), keys::run_name(append.run), seen.run.clone());
-        let session = self.write_session(change, keys, session, known.is_none(), seen.time)?;
+        if seen.is_remembered() {
+            // They were not looked at together with their run, and may be of another time.
+            for (row, before) in append.pauses.iter().zip(&seen.pauses) {
+                change.expect_field(keys.pauses(), keys::pause_name(row.id), before.clone());
+            }
+        }
+        let (session, session_bytes) = self.write_session(change, keys, session, known.is_none(), seen.time)?;
         let seq = session.events + 1 - append.events.len() as u64;
         let run = known.unwrap_or_else(|| RunRecord {
             session: append.session.to_string(),
@@ -157,12 +180,23 @@ impl PreparedAppend {
             pause_group: append.opens_pauses().then_some(session.pause_groups),
             epoch: admit::epoch_of(append, &lease),
         };
-        self.write_run(change, keys, &run, &session, seen.under_way.as_deref())?;
+        let run_bytes = self.write_run(change, keys, &run, &session, before)?;
         self.write_entry(change, keys, &session, appended.epoch);
-        pauses::write(change, keys, append, &seen.pauses, appended.pause_group)?;
+        let pauses = pauses::write(change, keys, append, &seen.pauses, appended.pause_group)?;
         rules::write(change, keys, &append.session, changed_rules)?;
         definitions::write(change, keys, &append.definitions);
-        Ok(appended)
+        Ok(Planned { appended, session: session_bytes, run: run_bytes, pauses })
+    }
+
+    /// Whether the append begins a run, or begins it again, for all that is known of it.
+    pub(super) fn may_begin(&self, run: Option<&[u8]>) -> Result<bool, Broken> {
+        #[derive(serde::Deserialize)]
+        struct Status {
+            status: u8,
+        }
+        let before: Option<Status> = run.map(records::decode).transpose()?;
+        let over = records::status_code(RunStatus::Finished);
+        Ok(self.append.status != RunStatus::Finished && before.is_none_or(|before| before.status == over))
     }
 
     /// The run as a writer finds it.
@@ -177,7 +211,7 @@ impl PreparedAppend {
 
     /// What an earlier try answered that was written after all, although its answer was lost.
     fn written_before(&self, seen: &Seen) -> Result<Option<Appended>, Broken> {
-        let Some(entry) = seen.entry.as_deref().map(EntryRecord::from_bytes).transpose()? else { return Ok(None) };
+        let Some(entry) = seen.entry.clone().map(EntryRecord::from_bytes).transpose()? else { return Ok(None) };
         if entry.token != self.token {
             return Ok(None);
         }
@@ -197,14 +231,15 @@ impl PreparedAppend {
         keys: &Keys,
         before: Option<SessionRecord>,
         begins_run: bool,
-        (seconds, micros): (i64, i64),
-    ) -> Result<SessionRecord, Broken> {
+        time: Option<(i64, i64)>,
+    ) -> Result<(SessionRecord, Vec<u8>), Broken> {
         let append = &self.append;
         let at = append.at.as_millis();
         let before = match before {
             Some(before) => before,
             None => {
                 let owner = append.starter().cloned().unwrap_or_else(ActorId::local);
+                let (seconds, micros) = time.unwrap_or_default();
                 for order in [keys.session_order(None), keys.session_order(Some(&owner))] {
                     change.place_member(order, seconds * 1_000_000 + micros, append.session.as_str());
                 }
@@ -219,8 +254,9 @@ impl PreparedAppend {
             pause_groups: before.pause_groups + u64::from(append.opens_pauses()),
             ..before
         };
-        change.set_field(keys.sessions(), append.session.as_str(), records::encode(&after)?);
-        Ok(after)
+        let bytes = records::encode(&after)?;
+        change.set_field(keys.sessions(), append.session.as_str(), bytes.clone());
+        Ok((after, bytes))
     }
 
     fn write_run(
@@ -229,8 +265,8 @@ impl PreparedAppend {
         keys: &Keys,
         run: &RunRecord,
         session: &SessionRecord,
-        under_way: Option<&str>,
-    ) -> Result<(), Broken> {
+        before: Option<RunStatus>,
+    ) -> Result<Vec<u8>, Broken> {
         let append = &self.append;
         let name = keys::run_name(append.run);
         if append.expected == 0 {
@@ -242,18 +278,17 @@ impl PreparedAppend {
             change.place_member(keys.runs_of(&append.session), first_seq, name.clone());
         }
         let under = keys.under_way(&append.session);
-        match (append.status, under_way) {
-            (RunStatus::Finished, Some(other)) if other == name => change.remove_field(under, run.agent.as_str()),
-            // It may be over at once, or get a word in while another one of its agent is under way.
-            (RunStatus::Finished, _) => {}
-            (RunStatus::Working | RunStatus::Waiting, Some(itself)) if itself == name => {}
-            (RunStatus::Working | RunStatus::Waiting, _) => {
-                change.set_field(under, run.agent.as_str(), name.clone());
-            }
+        let is_over = |status: RunStatus| status == RunStatus::Finished;
+        match (before.is_none_or(is_over), is_over(append.status)) {
+            (true, false) => change.set_field(under, run.agent.as_str(), name.clone()),
+            (false, true) => change.remove_field(under, run.agent.as_str()),
+            // It goes on; or it was over at once, or got a word in while another one of its agent is under way.
+            (false, false) | (true, true) => {}
         }
         place_work(change, keys, append.run, run);
-        change.set_field(keys.runs(), name, records::encode(run)?);
-        Ok(())
+        let bytes = records::encode(run)?;
+        change.set_field(keys.runs(), name, bytes.clone());
+        Ok(bytes)
     }
 
     fn write_entry(&self, change: &mut Change, keys: &Keys, session: &SessionRecord, epoch: Option<u64>) {

@@ -45,6 +45,12 @@ pub(super) fn write<'a>(
     Ok(after)
 }
 
+/// Takes back what was added: it stands behind another head.
+pub(super) fn take_back(change: &mut Change, keys: &Keys) {
+    change.forget(&keys.audit_head());
+    change.forget(&keys.audit());
+}
+
 /// The number, a blank, and the hash.
 fn parse_head(bytes: &[u8]) -> Result<(u64, Digest), Broken> {
     let broken = || Broken::Unreadable("the head of the audit cannot be read".to_owned());

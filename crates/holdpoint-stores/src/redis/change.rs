@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use ::redis::Script;
 use ::redis::aio::ConnectionManager;
+use ::redis::{Script, ScriptInvocation, Value};
 
-use super::fault::{WriteError, is_lost};
+use super::fault::{Broken, WriteError, is_lost};
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("change.lua")));
 
@@ -18,22 +18,38 @@ pub(super) async fn prepare(connection: &mut ConnectionManager) -> ::redis::Redi
 /// How many arguments a command of the script may have.
 const ARGUMENTS_MAX: usize = 1_000;
 
-/// What is compared and what is written, in order.
+/// What is compared and what is written. What concerns one key is done by as few commands as it takes: with many appends in
+/// a change, most of them write to the same few.
 #[derive(Default)]
 pub(super) struct Change {
-    keys: Vec<String>,
+    keys: Vec<Key>,
     /// Where each key stands among them.
     places: HashMap<String, usize>,
-    checks: Vec<Check>,
+    /// By the key's place.
+    values: Vec<(usize, Expected)>,
     writes: Vec<Write>,
 }
 
-struct Check {
-    command: &'static str,
-    key: usize,
-    field: String,
-    expected: Option<Vec<u8>>,
+/// A key, and what is done with it.
+struct Key {
+    name: String,
+    /// The fields of a hash that must stand so.
+    fields: Vec<(String, Expected)>,
+    /// The writes to it that take more of the same.
+    open: Vec<usize>,
 }
+
+/// What became of a change.
+pub(super) enum Tried {
+    Done,
+    /// Something no longer stands as it was seen. Nothing was written.
+    Overtaken,
+    /// The first key that was to have a value has this one. Nothing was written.
+    FoundInstead(Option<Vec<u8>>),
+}
+
+/// The value that must stand, or none.
+type Expected = Option<Vec<u8>>;
 
 struct Write {
     command: &'static str,
@@ -41,107 +57,256 @@ struct Write {
     arguments: Vec<Vec<u8>>,
 }
 
+impl Write {
+    /// Every command has an argument, but for the one that takes a whole key away.
+    fn is_forgotten(&self) -> bool {
+        self.arguments.is_empty() && self.command != "UNLINK"
+    }
+}
+
 impl Change {
     /// The place of a key among those that the script is told.
-    fn place(&mut self, key: String) -> usize {
-        if let Some(place) = self.places.get(&key) {
+    fn place(&mut self, name: String) -> usize {
+        if let Some(place) = self.places.get(&name) {
             return *place;
         }
         let place = self.keys.len();
-        self.keys.push(key.clone());
-        self.places.insert(key, place);
+        self.keys.push(Key { name: name.clone(), fields: Vec::new(), open: Vec::new() });
+        self.places.insert(name, place);
         place
     }
 
     /// A key must still have this value, or none.
-    pub(super) fn expect(&mut self, key: String, expected: Option<Vec<u8>>) {
+    pub(super) fn expect(&mut self, key: String, expected: Expected) {
         let key = self.place(key);
-        self.checks.push(Check { command: "GET", key, field: String::new(), expected });
+        self.values.push((key, expected));
     }
 
     /// A field of a hash must still have this value, or none.
-    pub(super) fn expect_field(&mut self, key: String, field: String, expected: Option<Vec<u8>>) {
+    pub(super) fn expect_field(&mut self, key: String, field: String, expected: Expected) {
         let key = self.place(key);
-        self.checks.push(Check { command: "HGET", key, field, expected });
+        self.keys[key].fields.push((field, expected));
     }
 
-    fn write<const N: usize>(&mut self, command: &'static str, key: String, arguments: [Vec<u8>; N]) {
+    /// Writes to a key as a whole: what comes after it stays after it.
+    fn write_whole<const N: usize>(&mut self, command: &'static str, key: String, arguments: [Vec<u8>; N]) {
         let key = self.place(key);
+        self.keys[key].open.clear();
         self.writes.push(Write { command, key, arguments: arguments.into() });
     }
 
+    /// Writes to a field or a member, together with others of the key where that is the same as one after the other: unless
+    /// another command of the key has the same field or member meanwhile. Within one command the last one counts.
+    fn write<const N: usize>(&mut self, command: &'static str, key: String, name: usize, arguments: [Vec<u8>; N]) {
+        let key = self.place(key);
+        let writes = &mut self.writes;
+        let open = &mut self.keys[key].open;
+        let found = open.iter().position(|index| writes[*index].command == command);
+        let is_apart = |index: &usize| !writes[*index].arguments.contains(&arguments[name]);
+        match found.filter(|found| open[found + 1..].iter().all(is_apart)) {
+            Some(found) if writes[open[found]].arguments.len() + N <= ARGUMENTS_MAX => {
+                writes[open[found]].arguments.extend(arguments);
+            }
+            _ => {
+                // Those before it are closed as well: nothing may move in front of this one.
+                open.drain(..found.map_or(0, |found| found + 1));
+                open.push(writes.len());
+                writes.push(Write { command, key, arguments: arguments.into() });
+            }
+        }
+    }
+
+    /// Forgets all that was to be compared and written of a key.
+    pub(super) fn forget(&mut self, key: &str) {
+        let Some(key) = self.places.get(key).copied() else { return };
+        self.values.retain(|(other, _)| *other != key);
+        self.keys[key].fields.clear();
+        self.keys[key].open.clear();
+        // Nothing is taken out, so that those after it keep their places.
+        for write in self.writes.iter_mut().filter(|write| write.key == key) {
+            write.arguments.clear();
+        }
+    }
+
     pub(super) fn set(&mut self, key: String, value: impl Into<Vec<u8>>) {
-        self.write("SET", key, [value.into()]);
+        self.write_whole("SET", key, [value.into()]);
     }
 
     pub(super) fn set_field(&mut self, key: String, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.write("HSET", key, [field.into(), value.into()]);
+        self.write("HSET", key, 0, [field.into(), value.into()]);
     }
 
     /// Sets a field that is not there yet.
     pub(super) fn add_field(&mut self, key: String, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.write("HSETNX", key, [field.into(), value.into()]);
+        self.write_whole("HSETNX", key, [field.into(), value.into()]);
     }
 
     pub(super) fn remove_field(&mut self, key: String, field: impl Into<Vec<u8>>) {
-        self.write("HDEL", key, [field.into()]);
+        self.write("HDEL", key, 0, [field.into()]);
     }
 
     /// Gives a member of a sorted set its place. Scores are times and numbers of events: all of them far below those that
     /// a score cannot tell apart.
     pub(super) fn place_member(&mut self, key: String, score: i64, member: impl Into<Vec<u8>>) {
-        self.write("ZADD", key, [score.to_string().into_bytes(), member.into()]);
+        self.write("ZADD", key, 1, [score.to_string().into_bytes(), member.into()]);
     }
 
     pub(super) fn remove_member(&mut self, key: String, member: impl Into<Vec<u8>>) {
-        self.write("ZREM", key, [member.into()]);
+        self.write("ZREM", key, 0, [member.into()]);
     }
 
     pub(super) fn remove_key(&mut self, key: String) {
-        self.write("UNLINK", key, []);
+        self.write_whole("UNLINK", key, []);
     }
 
-    pub(super) fn remove_fields(&mut self, key: String, fields: &[String]) {
-        self.write_in_parts("HDEL", key, fields);
+    pub(super) fn remove_fields(&mut self, key: &str, fields: &[String]) {
+        fields.iter().for_each(|field| self.remove_field(key.to_owned(), field.as_str()));
     }
 
-    pub(super) fn remove_members(&mut self, key: String, members: &[String]) {
-        self.write_in_parts("ZREM", key, members);
-    }
-
-    /// As many commands as it takes: a script can hand over only so many arguments at once.
-    fn write_in_parts(&mut self, command: &'static str, key: String, arguments: &[String]) {
-        let key = self.place(key);
-        for part in arguments.chunks(ARGUMENTS_MAX) {
-            let arguments = part.iter().map(|argument| argument.clone().into_bytes()).collect();
-            self.writes.push(Write { command, key, arguments });
-        }
+    pub(super) fn remove_members(&mut self, key: &str, members: &[String]) {
+        members.iter().for_each(|member| self.remove_member(key.to_owned(), member.as_str()));
     }
 
     /// Makes the change, unless something no longer stands as it was seen.
     pub(super) async fn commit(&self, connection: &ConnectionManager) -> Result<(), WriteError> {
+        match self.try_commit(connection).await? {
+            Tried::Done => Ok(()),
+            Tried::Overtaken | Tried::FoundInstead(_) => Err(WriteError::Overtaken),
+        }
+    }
+
+    /// Makes the change, or tells what stands in its way. It is on its way when the future was polled once.
+    pub(super) fn try_commit(
+        &self,
+        connection: &ConnectionManager,
+    ) -> impl Future<Output = Result<Tried, WriteError>> + Send + use<> {
+        let (call, mut connection) = (self.call(), connection.clone());
+        async move {
+            match call.invoke_async::<Value>(&mut connection).await {
+                Ok(Value::Int(1)) => Ok(Tried::Done),
+                Ok(Value::Array(found)) => {
+                    let found = found.into_iter().next().unwrap_or(Value::Nil);
+                    let found = ::redis::from_redis_value(found);
+                    Ok(Tried::FoundInstead(found.map_err(|error| Broken::Unreadable(error.to_string()))?))
+                }
+                Ok(_) => Ok(Tried::Overtaken),
+                Err(error) if is_lost(&error) => Err(WriteError::InDoubt(error.into())),
+                Err(error) => Err(WriteError::NotWritten(error.into())),
+            }
+        }
+    }
+
+    /// The script with its arguments.
+    fn call(&self) -> ScriptInvocation<'static> {
         let mut call = SCRIPT.prepare_invoke();
         for key in &self.keys {
-            call.key(key);
+            call.key(&key.name);
         }
-        call.arg(self.checks.len());
-        for check in &self.checks {
-            let is_there = if check.expected.is_some() { "1" } else { "0" };
-            call.arg(check.command).arg(check.key + 1).arg(&check.field).arg(is_there);
-            call.arg(check.expected.as_deref().unwrap_or_default());
+        call.arg(self.values.len());
+        for (key, expected) in &self.values {
+            call.arg(key + 1);
+            add_expected(&mut call, expected);
         }
-        call.arg(self.writes.len());
-        for write in &self.writes {
+        let hashes = || {
+            self.keys
+                .iter()
+                .zip(1..)
+                .flat_map(|(key, place)| key.fields.chunks(ARGUMENTS_MAX).map(move |part| (place, part)))
+        };
+        call.arg(hashes().count());
+        for (place, part) in hashes() {
+            call.arg(place).arg(part.len());
+            for (field, _) in part {
+                call.arg(field);
+            }
+            for (_, expected) in part {
+                add_expected(&mut call, expected);
+            }
+        }
+        let writes = || self.writes.iter().filter(|write| !write.is_forgotten());
+        call.arg(writes().count());
+        for write in writes() {
             call.arg(write.command).arg(write.key + 1).arg(write.arguments.len());
             for argument in &write.arguments {
                 call.arg(argument.as_slice());
             }
         }
-        match call.invoke_async::<i64>(&mut connection.clone()).await {
-            Ok(1) => Ok(()),
-            Ok(_) => Err(WriteError::Overtaken),
-            Err(error) if is_lost(&error) => Err(WriteError::InDoubt(error.into())),
-            Err(error) => Err(WriteError::NotWritten(error.into())),
+        call
+    }
+}
+
+/// Whether something is there, and what.
+fn add_expected(call: &mut ScriptInvocation<'_>, expected: &Expected) {
+    call.arg(if expected.is_some() { "1" } else { "0" }).arg(expected.as_deref().unwrap_or_default());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(change: &Change) -> Vec<String> {
+        let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
+        let one = |write: &Write| {
+            let arguments: Vec<_> = write.arguments.iter().map(text).collect();
+            format!("{} {} {}", write.command, change.keys[write.key].name, arguments.join(" "))
+        };
+        change.writes.iter().filter(|write| !write.is_forgotten()).map(one).collect()
+    }
+
+    #[test]
+    fn what_concerns_one_key_is_one_command() {
+        let mut change = Change::default();
+        for name in ["a", "b", "c"] {
+            change.set_field("h".into(), name, "1");
+            change.place_member("z".into(), 7, name);
+            change.remove_member("y".into(), name);
         }
+        assert_eq!(told(&change), ["HSET h a 1 b 1 c 1", "ZADD z 7 a 7 b 7 c", "ZREM y a b c"]);
+    }
+
+    #[test]
+    fn writes_to_the_same_stay_in_order() {
+        let mut change = Change::default();
+        change.set_field("h".into(), "a", "1");
+        change.remove_field("h".into(), "a");
+        change.set_field("h".into(), "a", "2");
+        change.set_field("h".into(), "b", "3");
+        assert_eq!(told(&change), ["HSET h a 1", "HDEL h a", "HSET h a 2 b 3"]);
+        change.remove_key("h".into());
+        change.set_field("h".into(), "c", "4");
+        assert_eq!(told(&change)[3..], ["UNLINK h ", "HSET h c 4"]);
+    }
+
+    #[test]
+    fn nothing_moves_in_front_of_a_command_that_is_full() {
+        let mut change = Change::default();
+        change.set_field("h".into(), "x", "1");
+        let names: Vec<String> = (0..ARGUMENTS_MAX).map(|number| number.to_string()).collect();
+        change.remove_fields("h", &names);
+        change.remove_field("h".into(), "b");
+        change.set_field("h".into(), "7", "2");
+        let commands: Vec<_> = change.writes.iter().map(|write| (write.command, write.arguments.len())).collect();
+        assert_eq!(commands, [("HSET", 2), ("HDEL", ARGUMENTS_MAX), ("HDEL", 1), ("HSET", 2)]);
+    }
+
+    #[test]
+    fn what_is_forgotten_is_neither_compared_nor_written() {
+        let mut change = Change::default();
+        change.expect("head".into(), None);
+        change.set("head".into(), "1");
+        change.set_field("h".into(), "a", "1");
+        change.forget("head");
+        change.forget("never heard of");
+        assert_eq!((told(&change), change.values.len()), (vec!["HSET h a 1".to_owned()], 0));
+        change.set("head".into(), "2");
+        assert_eq!(told(&change), ["HSET h a 1", "SET head 2"]);
+    }
+
+    #[test]
+    fn a_command_has_only_so_many_arguments() {
+        let mut change = Change::default();
+        let names: Vec<String> = (0..ARGUMENTS_MAX + 1).map(|number| number.to_string()).collect();
+        change.remove_members("z", &names);
+        assert_eq!(change.writes.iter().map(|write| write.arguments.len()).collect::<Vec<_>>(), [ARGUMENTS_MAX, 1]);
     }
 }

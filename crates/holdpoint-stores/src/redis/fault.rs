@@ -3,7 +3,7 @@
 use ::redis::RedisError;
 use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
 
-pub(super) use crate::faults::{incomplete, no_events, unreadable, unwritable};
+pub(super) use crate::faults::{no_events, unwritable};
 
 /// Why something came to nothing although nobody refused it.
 #[derive(Debug, thiserror::Error)]

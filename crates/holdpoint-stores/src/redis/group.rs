@@ -1,22 +1,28 @@
 //! Appends that come together are written together, by one script: the server flushes once for all of them, and the head
-//! of the audit is compared once. Each is admitted or refused by itself. When anything that one of them depends on has
-//! changed meanwhile, all of them are looked at again.
+//! of the audit is compared once. Each is admitted or refused by itself. What was written here a moment ago is not looked
+//! at first: should anything that one of them depends on stand otherwise, nothing is written, and all of them are looked at.
 
+use std::pin::pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use ::redis::aio::ConnectionManager;
-use holdpoint_runtime::ports::store::{AppendError, Appended};
+use holdpoint_core::ids::RunId;
+use holdpoint_core::json::CanonicalJson;
+use holdpoint_core::time::Timestamp;
+use holdpoint_runtime::ports::store::{Append, AppendError, Appended};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use super::append::{PreparedAppend, Seen};
-use super::audit;
-use super::change::Change;
+use super::change::{Change, Tried};
 use super::fault::{Broken, WriteError};
 use super::keys::{self, Keys};
 use super::open::millis;
+use super::remembered::Remembered;
+use super::{audit, load};
 use crate::clock::StoreClock;
+use crate::raw::RawRun;
 use crate::together::{AppendQueues, Turn};
 
 /// How often a group is looked at again before each of it is on its own.
@@ -48,32 +54,50 @@ pub(super) struct Desk {
     pub(super) keys: Keys,
     pub(super) clock: Arc<StoreClock>,
     pub(super) heads: Arc<Heads>,
+    pub(super) remembered: Arc<Remembered>,
     /// How long anything may take.
     pub(super) patience: Duration,
 }
 
-/// Within one process those with something for the audit wait for each other here, rather than overtake each other; and
-/// each finds the head that the one before it left, which it need not ask for.
+impl Desk {
+    /// Asks for the server's time, where that was long ago.
+    pub(super) async fn look_at_clock(&self) -> Result<(), Broken> {
+        if self.clock.is_stale() {
+            let asked = Instant::now();
+            let time = ::redis::cmd("TIME").query_async(&mut self.connection.clone()).await?;
+            self.clock.arbiter(asked, millis(time));
+        }
+        Ok(())
+    }
+
+    /// Runs, each with the entries after a revision.
+    pub(super) async fn load(&self, wanted: &[(RunId, u64)]) -> Result<Vec<Option<RawRun>>, Broken> {
+        self.look_at_clock().await?;
+        load::runs(&mut self.connection.clone(), &self.keys, wanted, self.clock.now()).await
+    }
+}
+
+/// The head of the audit as this process knows it. Those with something for the audit add to it one after the other, and
+/// need not wait for each other's answers: what one of them sends comes after what the one before it sent, and where that
+/// was not written, neither is this.
 #[derive(Default)]
-pub(super) struct Heads {
-    turn: Mutex<Option<Vec<u8>>>,
-    /// Counts the heads that were left here.
-    left: AtomicU64,
+pub(super) struct Heads(Mutex<Head>);
+
+#[derive(Debug, Clone, Default)]
+pub(super) enum Head {
+    #[default]
+    Unknown,
+    /// None where there is no record yet.
+    Known(Option<Vec<u8>>),
 }
 
 impl Heads {
-    pub(super) async fn wait(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        self.turn.lock().await
+    pub(super) async fn wait(&self) -> MutexGuard<'_, Head> {
+        self.0.lock().await
     }
 
-    fn left(&self) -> u64 {
-        self.left.load(Ordering::Acquire)
-    }
-
-    /// Takes note that the head changed, or may have.
-    pub(super) fn leave(&self, mut turn: MutexGuard<'_, Option<Vec<u8>>>, head: Option<Vec<u8>>) {
-        *turn = head;
-        self.left.fetch_add(1, Ordering::Release);
+    async fn set(&self, head: Head) {
+        *self.wait().await = head;
     }
 }
 
@@ -101,14 +125,21 @@ fn may_join(prepared: &PreparedAppend) -> bool {
         && prepared.body.len() <= AppendQueues::<Waiting>::ENTRY_BYTES_MAX
 }
 
+/// Whether the agent's unfinished run in the session is asked for: another one keeps a run from beginning.
+fn asks_for_other(append: &Append) -> bool {
+    append.expected == 0
+}
+
 async fn write_all(mut turn: Turn<Waiting>, desk: Desk) {
     loop {
         let mut bytes = 0;
         let group = turn.take(|next, group| {
             bytes += next.append.body.len();
-            let session = &next.append.append.session;
-            bytes <= AppendQueues::<Waiting>::GROUP_BYTES_MAX
-                && group.iter().all(|other| other.append.append.session != *session)
+            let is_apart = |other: &Waiting| {
+                let (one, other) = (&next.append.append, &other.append.append);
+                one.session != other.session && one.run != other.run
+            };
+            bytes <= AppendQueues::<Waiting>::GROUP_BYTES_MAX && group.iter().all(is_apart)
         });
         if group.is_empty() {
             return;
@@ -124,14 +155,6 @@ struct Group {
     answers: Vec<Option<Answer>>,
 }
 
-/// What a group depends on, as it stood.
-struct Look {
-    seen: Vec<Seen>,
-    head: Option<Vec<u8>>,
-    /// How many heads had been left when it was looked.
-    left: u64,
-}
-
 impl Group {
     /// Writes the group and answers everybody in it.
     async fn write(mut self, desk: &Desk) {
@@ -141,7 +164,9 @@ impl Group {
             tries += 1;
             match tokio::time::timeout(desk.patience, self.write_once(desk)).await {
                 Ok(Ok(())) => break None,
-                Ok(Err(WriteError::Overtaken)) if tries < TRIES_MAX => {}
+                Ok(Err(WriteError::Overtaken)) if tries < TRIES_MAX => {
+                    self.waiting.iter().for_each(|waiting| desk.remembered.forget(&waiting.append.append));
+                }
                 Ok(Err(WriteError::InDoubt(broken))) => break Some(broken.to_string()),
                 Err(_) => break Some("Redis did not answer in time".to_owned()),
                 // Whoever is alone is told what is wrong.
@@ -160,16 +185,20 @@ impl Group {
 
     /// One try: looks, checks and writes.
     async fn write_once(&mut self, desk: &Desk) -> Result<(), WriteError> {
-        let asked = Instant::now();
-        let Look { seen, head, left } = self.look(desk).await?;
-        let now = desk.clock.arbiter(asked, seen.first().map_or(0, |seen| millis(seen.time)));
+        let (seen, now) = self.look(desk).await?;
         let (mut change, mut planned) = (Change::default(), Vec::new());
         for (place, (waiting, seen)) in self.waiting.iter().zip(&seen).enumerate() {
-            if self.answers[place].is_some() || waiting.answer.is_closed() {
+            let is_settled = self.answers[place].is_some() || waiting.answer.is_closed();
+            // Who begins a run again is rare, and looks at more.
+            let is_unknown =
+                !asks_for_other(&waiting.append.append) && waiting.append.may_begin(seen.run.as_deref())?;
+            if is_settled || is_unknown {
                 continue;
             }
             match waiting.append.plan(&mut change, &desk.keys, seen, now) {
-                Ok(appended) => planned.push((place, appended)),
+                Ok(plan) => planned.push((place, plan)),
+                // What refuses it must be so, and not only remembered.
+                Err(WriteError::Refused(_)) if seen.is_remembered() => return Err(WriteError::Overtaken),
                 Err(WriteError::Refused(refusal)) => self.answers[place] = Some(Answer::Refused(refusal)),
                 Err(error) => return Err(error),
             }
@@ -178,60 +207,107 @@ impl Group {
             return Ok(());
         }
         let bodies: Vec<_> = planned.iter().flat_map(|(place, _)| &self.waiting[*place].append.audit).collect();
-        if bodies.is_empty() {
-            change.commit(&desk.connection).await?;
-        } else {
-            let turn = desk.heads.wait().await;
-            // The head that the one before left is the newest, unless another instance was faster.
-            let head = if desk.heads.left() == left { head } else { turn.clone() };
-            let head = audit::write(&mut change, &desk.keys, head, bodies)?;
-            let committed = change.commit(&desk.connection).await;
-            let head = match committed.is_ok() {
-                true => head,
-                // Who goes by one that is not true is refused by the script.
-                false => audit::find_head(&mut desk.connection.clone(), &desk.keys).await.unwrap_or_default(),
-            };
-            desk.heads.leave(turn, head);
-            committed?;
+        match bodies.is_empty() {
+            true => change.commit(&desk.connection).await?,
+            false => write_audited(change, &bodies, desk).await?,
         }
-        for (place, appended) in planned {
-            self.answers[place] = Some(Answer::Done(appended));
+        for (place, planned) in planned {
+            self.answers[place] = Some(Answer::Done(planned.appended));
+            desk.remembered.keep(&self.waiting[place].append.append, planned);
         }
         Ok(())
     }
 
-    /// Looks at what the group depends on. Sessions and runs come first: whatever changes the rest changes these, and they
-    /// are compared when it is written.
-    async fn look(&self, desk: &Desk) -> Result<Look, Broken> {
-        let (keys, left) = (&desk.keys, desk.heads.left());
-        let appends = || self.waiting.iter().map(|waiting| &waiting.append.append);
-        let mut pipe = ::redis::pipe();
-        let sessions: Vec<&str> = appends().map(|append| append.session.as_str()).collect();
-        pipe.cmd("HMGET").arg(keys.sessions()).arg(sessions);
-        pipe.cmd("HMGET").arg(keys.runs()).arg(appends().map(|append| keys::run_name(append.run)).collect::<Vec<_>>());
-        // One name at least, which nothing has.
-        let pauses = appends().flat_map(|append| &append.pauses).map(|row| keys::pause_name(row.id));
-        pipe.cmd("HMGET").arg(keys.pauses()).arg(pauses.collect::<Vec<_>>()).arg("");
-        pipe.cmd("GET").arg(keys.audit_head());
-        pipe.cmd("TIME");
-        for append in appends() {
-            pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
-        }
-        let answers: Vec<::redis::Value> = pipe.query_async(&mut desk.connection.clone()).await?;
-        let mut answers = answers.into_iter();
-        let mut next = || answers.next().unwrap_or(::redis::Value::Nil);
-        let (sessions, runs, pauses) = (many(next())?, many(next())?, many(next())?);
-        let head = ::redis::from_redis_value(next()).map_err(unreadable)?;
-        let time: (i64, i64) = ::redis::from_redis_value(next()).map_err(unreadable)?;
-        let mut pauses = pauses.into_iter();
-        let mut seen = Vec::with_capacity(self.waiting.len());
-        for ((append, session), run) in appends().zip(sessions).zip(runs) {
-            let pauses = pauses.by_ref().take(append.pauses.len()).collect();
-            let under_way = ::redis::from_redis_value(next()).map_err(unreadable)?;
-            seen.push(Seen { session, run, entry: None, under_way, audit_head: None, pauses, rules: Vec::new(), time });
-        }
-        Ok(Look { seen, head, left })
+    /// Looks at what the group depends on, as far as it is not remembered; and at the clock.
+    async fn look(&self, desk: &Desk) -> Result<(Vec<Seen>, Timestamp), Broken> {
+        let appends = self.waiting.iter().map(|waiting| &waiting.append.append);
+        let mut seen: Vec<Option<Seen>> = appends.clone().map(|append| desk.remembered.seen(append)).collect();
+        let unknown: Vec<&Append> =
+            appends.zip(&seen).filter(|(_, seen)| seen.is_none()).map(|(append, _)| append).collect();
+        let now = match unknown.is_empty() && !desk.clock.is_stale() {
+            true => desk.clock.now(),
+            false => {
+                let asked = Instant::now();
+                let (time, found) = look_at(&unknown, desk).await?;
+                seen.iter_mut().filter(|seen| seen.is_none()).zip(found).for_each(|(seen, found)| *seen = Some(found));
+                desk.clock.arbiter(asked, millis(time))
+            }
+        };
+        Ok((seen.into_iter().flatten().collect(), now))
     }
+}
+
+/// Writes a change with its records for the audit behind the head that is known; where that is no longer the head, behind
+/// the one that is.
+async fn write_audited(mut change: Change, bodies: &[&CanonicalJson], desk: &Desk) -> Result<(), WriteError> {
+    let mut found = None;
+    for _ in 0..TRIES_MAX {
+        let mut turn = desk.heads.wait().await;
+        let head = match (found.take(), &*turn) {
+            (Some(found), _) => found,
+            (None, Head::Known(head)) => head.clone(),
+            (None, Head::Unknown) => audit::find_head(&mut desk.connection.clone(), &desk.keys).await?,
+        };
+        let after = audit::write(&mut change, &desk.keys, head, bodies.iter().copied())?;
+        let mut sending = pin!(change.try_commit(&desk.connection));
+        // Sent before the next one's turn, who goes by the head as it will be.
+        let first = futures_util::poll!(&mut sending);
+        *turn = Head::Known(after);
+        drop(turn);
+        let tried = match first {
+            Poll::Ready(tried) => tried,
+            Poll::Pending => sending.await,
+        };
+        match tried {
+            Ok(Tried::Done) => return Ok(()),
+            Ok(Tried::FoundInstead(head)) => {
+                audit::take_back(&mut change, &desk.keys);
+                found = Some(head);
+            }
+            other => {
+                desk.heads.set(Head::Unknown).await;
+                return Err(other.err().unwrap_or(WriteError::Overtaken));
+            }
+        }
+    }
+    desk.heads.set(Head::Unknown).await;
+    Err(WriteError::Overtaken)
+}
+
+/// Looks at what appends depend on, and at the time. Sessions and runs come first: whatever changes the rest changes these,
+/// and they are compared when it is written.
+async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Seen>), Broken> {
+    let keys = &desk.keys;
+    let mut pipe = ::redis::pipe();
+    // One name at least, which nothing has.
+    let hmget = |pipe: &mut ::redis::Pipeline, key: String, names: Vec<String>| {
+        pipe.cmd("HMGET").arg(key).arg(names).arg("");
+    };
+    hmget(&mut pipe, keys.sessions(), appends.iter().map(|append| append.session.to_string()).collect());
+    hmget(&mut pipe, keys.runs(), appends.iter().map(|append| keys::run_name(append.run)).collect());
+    let pauses = appends.iter().flat_map(|append| &append.pauses).map(|row| keys::pause_name(row.id));
+    hmget(&mut pipe, keys.pauses(), pauses.collect());
+    pipe.cmd("TIME");
+    for append in appends.iter().filter(|append| asks_for_other(append)) {
+        pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
+    }
+    let answers: Vec<::redis::Value> = pipe.query_async(&mut desk.connection.clone()).await?;
+    let mut answers = answers.into_iter();
+    let mut next = || answers.next().unwrap_or(::redis::Value::Nil);
+    let (sessions, runs, pauses) = (many(next())?, many(next())?, many(next())?);
+    let time: (i64, i64) = ::redis::from_redis_value(next()).map_err(unreadable)?;
+    let mut pauses = pauses.into_iter();
+    let mut seen = Vec::with_capacity(appends.len());
+    for ((append, session), run) in appends.iter().zip(sessions).zip(runs) {
+        let pauses = pauses.by_ref().take(append.pauses.len()).collect();
+        let under_way = match asks_for_other(append) {
+            true => ::redis::from_redis_value(next()).map_err(unreadable)?,
+            false => None,
+        };
+        let (entry, audit_head, rules, time) = (None, None, Vec::new(), Some(time));
+        seen.push(Seen { session, run, entry, under_way, audit_head, pauses, rules, time });
+    }
+    Ok((time, seen))
 }
 
 fn many(value: ::redis::Value) -> Result<Vec<Option<Vec<u8>>>, Broken> {

@@ -9,11 +9,11 @@ use holdpoint_runtime::ports::store::{AppendError, Lease};
 
 use super::change::Change;
 use super::fault::{Broken, WriteError};
+use super::group::Desk;
 use super::keys::{self, Keys};
 use super::open::millis;
 use super::records::{self, RunRecord};
 use crate::admit::{self, LeaseSlot, Mover};
-use crate::clock::StoreClock;
 
 /// What becomes of a lease.
 #[derive(Debug, Clone)]
@@ -52,12 +52,8 @@ impl LeaseMove {
 }
 
 /// One try to change a lease; gives it back as it is then, if anybody holds it.
-pub(super) async fn change(
-    connection: &ConnectionManager,
-    keys: &Keys,
-    clock: &StoreClock,
-    wanted: &LeaseMove,
-) -> Result<Option<Lease>, WriteError> {
+pub(super) async fn change(desk: &Desk, wanted: &LeaseMove) -> Result<Option<Lease>, WriteError> {
+    let (connection, keys) = (&desk.connection, &desk.keys);
     let (run, name) = (wanted.run(), keys::run_name(wanted.run()));
     let mut pipe = ::redis::pipe();
     pipe.atomic().cmd("HGET").arg(keys.runs()).arg(&name).cmd("TIME");
@@ -65,13 +61,15 @@ pub(super) async fn change(
     let (found, time): (Option<Vec<u8>>, (i64, i64)) = pipe.query_async(&mut connection.clone()).await?;
     let found = found.ok_or(AppendError::NoRun(run))?;
     let record: RunRecord = records::decode(&found)?;
-    let after = wanted.apply(&record.lease(), clock.arbiter(asked, millis(time)))?;
+    let after = wanted.apply(&record.lease(), desk.clock.arbiter(asked, millis(time)))?;
     let record = record.with_lease(&after);
     let mut change = Change::default();
     change.expect_field(keys.runs(), name.clone(), Some(found));
-    change.set_field(keys.runs(), name, records::encode(&record)?);
+    let bytes = records::encode(&record)?;
+    change.set_field(keys.runs(), name, bytes.clone());
     place_work(&mut change, keys, run, &record);
     change.commit(connection).await?;
+    desk.remembered.keep_run(run, bytes);
     Ok(match after.mover {
         Mover::Holder { owner, until } => Some(Lease { run, epoch: after.epoch, owner, until }),
         Mover::Nobody { .. } => None,

@@ -24,12 +24,13 @@ mod notices;
 mod open;
 mod pauses;
 mod records;
+mod remembered;
 mod retention;
 mod rules;
 mod sessions;
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ::redis::aio::ConnectionManager;
 use async_trait::async_trait;
@@ -52,13 +53,16 @@ pub use open::RedisOptions;
 use append::PreparedAppend;
 use bus::RedisRoad;
 use fault::{Broken, WriteError};
-use group::{Answer, Desk, Groups, Heads};
+use group::{Answer, Desk, Groups, Head, Heads};
 use keys::Keys;
 use leases::LeaseMove;
 use open::Promise;
+use remembered::Remembered;
 
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
+use crate::loads::Loads;
+use crate::raw::RawRun;
 use crate::turns::Turns;
 
 /// How often something is tried whose connection was lost.
@@ -75,7 +79,9 @@ pub struct RedisStore {
     clock: Arc<StoreClock>,
     turns: Turns,
     groups: Groups,
+    loads: Loads<RawRun>,
     heads: Arc<Heads>,
+    remembered: Arc<Remembered>,
     patience: Duration,
     promise: Promise,
     bus: BusSlot<RedisRoad>,
@@ -105,7 +111,9 @@ impl RedisStore {
             clock: Arc::new(StoreClock::Database(opened.follower)),
             turns: Turns::default(),
             groups: Groups::default(),
+            loads: Loads::default(),
             heads: Arc::default(),
+            remembered: Arc::default(),
             patience: options.patience,
             promise: opened.promise,
             bus: BusSlot::new(road),
@@ -150,11 +158,7 @@ impl RedisStore {
     where
         R: Future<Output = Result<T, Broken>> + Send,
     {
-        if self.clock.is_stale() {
-            let asked = Instant::now();
-            let time = ::redis::cmd("TIME").query_async(&mut self.connection.clone()).await?;
-            self.clock.arbiter(asked, open::millis(time));
-        }
+        self.desk().look_at_clock().await?;
         read(self.connection.clone()).await
     }
 
@@ -162,7 +166,7 @@ impl RedisStore {
     async fn change_lease(&self, doing: &'static str, wanted: LeaseMove) -> Result<Option<Lease>, AppendError> {
         let (mut tries, mut overtaken) = (1, 0);
         loop {
-            match leases::change(&self.connection, &self.keys, &self.clock, &wanted).await {
+            match leases::change(&self.desk(), &wanted).await {
                 Ok(lease) => return Ok(lease),
                 Err(WriteError::Refused(refusal)) => return Err(refusal),
                 Err(WriteError::Overtaken) if overtaken < OVERTAKEN_MAX => overtaken += 1,
@@ -210,7 +214,8 @@ impl RedisStore {
     /// What is needed to do something for several who ask at once.
     fn desk(&self) -> Desk {
         let (connection, keys, clock) = (self.connection.clone(), self.keys.clone(), Arc::clone(&self.clock));
-        Desk { connection, keys, clock, heads: Arc::clone(&self.heads), patience: self.patience * 2 }
+        let (heads, remembered) = (Arc::clone(&self.heads), Arc::clone(&self.remembered));
+        Desk { connection, keys, clock, heads, remembered, patience: self.patience * 2 }
     }
 
     /// Writes an append by itself. One that was in doubt before finds itself if it was written.
@@ -282,21 +287,33 @@ impl Store for RedisStore {
         if append.audit.is_empty() {
             return self.append_alone(&append, in_doubt).await;
         }
-        let Ok(turn) = tokio::time::timeout(self.patience * 2, self.heads.wait()).await else {
+        let Ok(mut turn) = tokio::time::timeout(self.patience * 2, self.heads.wait()).await else {
             let kind = if in_doubt.is_some() { StoreFaultKind::Unknown } else { StoreFaultKind::Unavailable };
             return Err(StoreFault::because("append", kind, "others wrote for too long").into());
         };
         let appended = self.append_alone(&append, in_doubt).await;
         // Whoever comes next in a group looks for the head itself.
-        let head = audit::find_head(&mut self.connection.clone(), &self.keys).await.unwrap_or_default();
-        self.heads.leave(turn, head);
+        *turn = Head::Unknown;
         appended
     }
 
     async fn load(&self, run: RunId, after: u64) -> Result<Option<LoadedRun>, StoreFault> {
-        let (keys, now) = (&self.keys, self.now());
-        let load = move |mut connection| async move { load::run(&mut connection, keys, run, after, now).await };
-        let found = self.read("load a run", load).await?;
+        let desk = self.desk();
+        let together = move |wanted: Vec<_>| {
+            let desk = desk.clone();
+            async move { desk.load(&wanted).await }
+        };
+        let found = match self.loads.load((run, after), self.patience * 2, together).await {
+            Some(found) => found,
+            None => {
+                let desk = self.desk();
+                let load = move |_| {
+                    let desk = desk.clone();
+                    async move { desk.load(&[(run, after)]).await }
+                };
+                self.read("load a run", load).await?.pop().flatten()
+            }
+        };
         found.map(|found| found.decode(run, after)).transpose()
     }
 

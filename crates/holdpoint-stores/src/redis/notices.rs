@@ -101,8 +101,8 @@ fn place(change: &mut Change, keys: &Keys, row: &NoticeRow) -> Result<(), Broken
 
 /// Removes the notices of these names.
 pub(super) fn remove(change: &mut Change, keys: &Keys, names: &[String]) -> Result<(), Broken> {
-    change.remove_fields(keys.notices(), names);
-    change.remove_members(keys.notice_order(), names);
+    change.remove_fields(&keys.notices(), names);
+    change.remove_members(&keys.notice_order(), names);
     for name in names {
         change.remove_member(keys.notices_due(&parse(name)?.destination), name.clone());
     }

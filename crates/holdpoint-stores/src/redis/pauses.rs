@@ -12,14 +12,15 @@ use super::keys::{self, Keys};
 use super::records::{self, PauseRecord};
 
 /// Writes the rows that an append opens or changes; those that it opens take its number. `before` has what stands there
-/// for each of them.
+/// for each of them; gives what stands there then.
 pub(super) fn write(
     change: &mut Change,
     keys: &Keys,
     append: &Append,
     before: &[Option<Vec<u8>>],
     group: Option<u64>,
-) -> Result<(), Broken> {
+) -> Result<Vec<Vec<u8>>, Broken> {
+    let mut written = Vec::with_capacity(append.pauses.len());
     for (row, before) in append.pauses.iter().zip(before) {
         let before: Option<PauseRecord> = before.as_deref().map(records::decode).transpose()?;
         let after = after(append, row, before.clone(), group);
@@ -43,9 +44,11 @@ pub(super) fn write(
             None if before.is_some_and(|before| before.expires_at.is_none()) => {}
             _ => change.remove_member(keys.deadlines(), name.clone()),
         }
-        change.set_field(keys.pauses(), name, records::encode(&after)?);
+        let bytes = records::encode(&after)?;
+        change.set_field(keys.pauses(), name, bytes.clone());
+        written.push(bytes);
     }
-    Ok(())
+    Ok(written)
 }
 
 /// A pause after the append: one that is there keeps what it was opened with, and only stands otherwise.

@@ -202,20 +202,22 @@ impl EntryRecord {
         bytes
     }
 
-    pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Broken> {
+    pub(super) fn from_bytes(mut bytes: Vec<u8>) -> Result<Self, Broken> {
         let broken = || Broken::Unreadable("an entry without its numbers".to_owned());
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
         let line = std::str::from_utf8(&bytes[..end]).map_err(|_| broken())?;
         let fields: Vec<&str> = line.split(' ').collect();
         let [last_seq, pause_groups, at, epoch, token] = fields[..] else { return Err(broken()) };
-        Ok(Self {
+        let entry = Self {
             last_seq: last_seq.parse().map_err(|_| broken())?,
             pause_groups: pause_groups.parse().map_err(|_| broken())?,
             at: at.parse().map_err(|_| broken())?,
             epoch: epoch.parse().map_err(|_| broken())?,
             token: token.to_owned(),
-            body: bytes[end + 1..].to_vec(),
-        })
+            body: Vec::new(),
+        };
+        bytes.drain(..=end);
+        Ok(Self { body: bytes, ..entry })
     }
 }
 
@@ -243,12 +245,12 @@ mod tests {
         for body in [&b""[..], b"\n\n", b"{\"a\":1}\n\xff\x00"] {
             let token = "t".to_owned();
             let record = EntryRecord { last_seq: 7, pause_groups: 2, at: 1, epoch: 3, token, body: body.to_vec() };
-            let read = EntryRecord::from_bytes(&record.to_bytes()).unwrap();
+            let read = EntryRecord::from_bytes(record.to_bytes()).unwrap();
             assert_eq!((read.last_seq, read.pause_groups, read.at, read.epoch, read.token.as_str()), (7, 2, 1, 3, "t"));
             assert_eq!(read.body, body);
         }
         for bad in [&b""[..], b"1 2 3 4 t", b"1 2 3 4\nx", b"1 2 -x 4 t\n", b"\xff\n"] {
-            assert!(EntryRecord::from_bytes(bad).is_err(), "{bad:?}");
+            assert!(EntryRecord::from_bytes(bad.to_vec()).is_err(), "{bad:?}");
         }
     }
 }

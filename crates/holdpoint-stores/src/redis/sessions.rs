@@ -6,8 +6,8 @@ use holdpoint_runtime::ports::store::RunRow;
 
 use super::fault::Broken;
 use super::keys::{self, Keys};
-use super::load::{self, RawEntry};
-use super::records;
+use super::{load, records};
+use crate::raw::RawEntry;
 
 /// A session's runs, newest first.
 pub(super) async fn runs(
@@ -63,7 +63,7 @@ pub(super) async fn entries(
     let found: Vec<Option<Vec<u8>>> = pipe.query_async(connection).await?;
     let read = |((run, revision), bytes): ((RunId, u64), Option<Vec<u8>>)| {
         let bytes = bytes.ok_or_else(|| Broken::Unreadable(format!("entry {revision} of {run} is missing")))?;
-        Ok((run, RawEntry::read(revision, &bytes)?))
+        Ok((run, load::entry(revision, bytes)?))
     };
     places.into_iter().zip(found).map(read).collect()
 }

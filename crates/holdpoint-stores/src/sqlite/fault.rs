@@ -5,7 +5,7 @@ use std::sync::Arc;
 use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
 use rusqlite::{Error, ErrorCode};
 
-pub(super) use crate::faults::{incomplete, no_events, unreadable, unwritable};
+pub(super) use crate::faults::{no_events, unwritable};
 
 /// Why a write came to nothing.
 pub(super) enum WriteError {

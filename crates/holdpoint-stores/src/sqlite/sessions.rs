@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::book::{Book, Counters};
 use super::columns::{Column, Name};
-use super::keys;
-use super::load::RawEntry;
+use super::{keys, load};
+use crate::raw::RawEntry;
 
 /// A session's key, if it has been used.
 pub(super) fn find(connection: &Connection, session: &SessionId) -> rusqlite::Result<Option<i64>> {
@@ -101,7 +101,7 @@ pub(super) fn entries(
         )?
         .query_map((first, from, last, Column(limit)), |row| {
             let Column(run) = row.get(0)?;
-            Ok((run, RawEntry::read(row, 1)?))
+            Ok((run, load::entry(row, 1)?))
         })?
         .collect()
 }

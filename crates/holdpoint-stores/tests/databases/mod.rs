@@ -3,6 +3,7 @@
 
 mod crash;
 pub mod crowd;
+mod elsewhere;
 pub mod killed;
 pub mod remote;
 mod together;

@@ -1,13 +1,9 @@
 //! Group N: what is said while a run is paused waits its turn, and reaches the model once, after the pending results.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::{Arc, OnceLock};
 
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

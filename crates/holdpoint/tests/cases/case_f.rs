@@ -1,13 +1,9 @@
 //! Group F: approval of batches of actions at a screen, under the tool's two names.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::{Arc, Mutex, OnceLock};
 
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::tools::computer::{Button, Computer, ComputerTool, Point, Screenshot};
 use holdpoint::*;
 use serde_json::{Value, json};

@@ -1,11 +1,7 @@
 //! Group A: what decisions and standing rules speak of, and which of them counts.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

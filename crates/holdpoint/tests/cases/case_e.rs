@@ -1,13 +1,9 @@
 //! Group E: approval of shell commands and of changes to files, and the order in which they are done.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::tools::apply_patch::{ApplyPatchTool, PatchEditor, PatchOperation};
 use holdpoint::tools::shell::{CommandOutcome, CommandOutput, ShellAction, ShellExecutor, ShellTool};
 use holdpoint::*;

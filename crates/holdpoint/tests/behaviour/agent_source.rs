@@ -1,12 +1,8 @@
 //! Agents that are built from data: a paused run goes on with exactly the agent that it was paused with.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

@@ -1,12 +1,8 @@
 //! Whoever watches a whole process: changes of pauses as they come, and what is counted and timed.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use holdpoint_testkit::clock::TestClock;
 use serde_json::json;

@@ -1,14 +1,10 @@
 //! Weaknesses that were measured in the SDK whose guide this library follows. None of them may exist here.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::future::IntoFuture as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use holdpoint_testkit::clock::TestClock;
 use serde_json::{Value, json};

@@ -1,11 +1,7 @@
 //! Group C: pauses as they are handed out and read back: copies that name what they are about and can change nothing.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

@@ -1,17 +1,13 @@
 //! Group O: states that were ever written down are read for ever. They lie in `fixtures/states/`, and are never changed.
 //!
 //! `HOLDPOINT_WRITE_FIXTURES=1 cargo test -p holdpoint --test case_o` writes those that the manifest does not list yet.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::collections::BTreeSet;
 use std::future::IntoFuture as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use holdpoint_core::record::FORMAT;
 use holdpoint_testkit::clock::TestClock;

@@ -1,8 +1,6 @@
 //! The shortest ways through the library.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::json;
 

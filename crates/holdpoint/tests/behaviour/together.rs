@@ -1,14 +1,9 @@
 //! Several pauses at once, over a real file: decided together or not at all, words beside decisions, and messages in
 //! their place.
-#![cfg(feature = "sqlite")]
-#![allow(clippy::unwrap_used)] // All of it is a test.
-
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use holdpoint_testkit::clock::TestClock;
 use serde_json::json;

@@ -1,13 +1,9 @@
 //! Group H: agents used as tools. An inner agent lives in the outer run's journal, so its pauses are the outer run's.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

@@ -1,6 +1,4 @@
 //! The README names the tests behind each guarantee: they are there, under that name, in that file.
-#![allow(clippy::unwrap_used)] // Clippy allows it in tests and not in what they call.
-
 use std::fs;
 use std::path::PathBuf;
 

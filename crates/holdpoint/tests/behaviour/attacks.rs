@@ -1,11 +1,9 @@
 //! Attacks that once succeeded: each is the shortest way in, and must stay shut.
 
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use holdpoint_testkit::clock::TestClock;
 use serde_json::json;

@@ -1,12 +1,8 @@
 //! What those see who look later: pauses after their turn, sessions and their owners, runs, rules, the audit.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::*;
+use crate::common::*;
 use holdpoint::store::{RuleFilter, RunFilter, SessionFilter};
 use holdpoint::*;
 use holdpoint_testkit::clock::TestClock;

@@ -1,12 +1,8 @@
 //! Group J: a provider's call id stands for one tool and one set of arguments, what was done is not done again, and a
 //! state document whose journal contradicts itself is refused before anything runs.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

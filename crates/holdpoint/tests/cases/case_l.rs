@@ -1,11 +1,7 @@
 //! Group L: agents are known by their place in the graph, never by their name or by the order they were written in.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

@@ -1,11 +1,7 @@
 //! Group K: states as documents, contexts put over them, validation, and agents and tools found again.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 

@@ -1,12 +1,8 @@
 //! Group I: an interrupted turn goes on. Partial decisions, the budget of turns, cancellation, streams, what is sent.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -791,7 +787,7 @@ async fn what_a_caller_is_told_of_a_run_is_what_is_stored_to_the_millisecond() {
     assert_eq!(listed, outcome.pauses().iter().map(|pause| pause.pause.opened_at).collect::<Vec<_>>());
 
     let decided = runner.approve(&outcome.pauses()[0]).by("ana").await.unwrap();
-    assert_eq!(decided.run, runner.read(run).await.unwrap());
+    assert_eq!(*decided.run, runner.read(run).await.unwrap());
     let resumed = runner.resume(&agent, run).await.unwrap();
     assert_eq!(resumed.pauses(), &outcome.pauses()[1..]);
     let cancelled = runner.cancel(run, ActorId::local(), "enough").await.unwrap();

@@ -1,12 +1,8 @@
 //! Group M: what a session holds before, during and after a pause, and what output guardrails have to do with it.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::future::IntoFuture as _;
 use std::sync::{Arc, Mutex};
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::{Value, json};
 use tokio::sync::Notify;

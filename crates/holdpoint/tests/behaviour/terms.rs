@@ -1,13 +1,9 @@
 //! Policies: they allow, deny, or hold on terms. Who may decide then, how many must approve, and what waiting does.
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::journal::{events, results};
-use common::*;
+use crate::common::journal::{events, results};
+use crate::common::*;
 use holdpoint::*;
 use holdpoint_testkit::clock::TestClock;
 use serde_json::{Value, json};

@@ -1,6 +1,4 @@
 //! Every code has a page, every page belongs to a code, the index lists them all, and pages show what is really said.
-#![allow(clippy::unwrap_used)] // Clippy allows it in tests and not in what they call.
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;

@@ -1,13 +1,9 @@
 //! Group D: the gate in front of function tools. Policy, guardrails, and what the model is told of a denial.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use common::*;
+use crate::common::*;
 use futures_util::future::BoxFuture;
 use holdpoint::*;
 use serde_json::{Value, json};

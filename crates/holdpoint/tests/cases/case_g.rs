@@ -1,13 +1,9 @@
 //! Group G: approval of calls to tools of MCP servers. A decision belongs to one server, one tool and one call.
 
-#![allow(clippy::unwrap_used)] // A case is a test, and so are its helpers.
-
-mod common;
-
 use std::sync::{Arc, Mutex};
 
-use common::journal::*;
-use common::*;
+use crate::common::journal::*;
+use crate::common::*;
 use holdpoint::tools::mcp::{McpCaller, McpToolSpec, RequireApproval, mcp_tool};
 use holdpoint::*;
 use serde_json::{Value, json};

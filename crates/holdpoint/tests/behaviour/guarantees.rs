@@ -1,11 +1,8 @@
 //! Guarantees about what surrounds a run: slow readers, full disks, stores that are not there.
-#![cfg(feature = "sqlite")]
-
-mod common;
 
 use std::sync::Arc;
 
-use common::*;
+use crate::common::*;
 use holdpoint::*;
 use serde_json::json;
 
