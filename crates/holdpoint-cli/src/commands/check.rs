@@ -1,5 +1,7 @@
 //! `holdpoint check`: everything that is wrong with the files, in one go.
 
+mod told;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
@@ -33,6 +35,9 @@ pub fn run(args: &CheckArgs, settings: &Settings) -> Result<Exit> {
             }
             Err(BadAgents(found)) => problems.extend(found.iter().cloned()),
         }
+    }
+    if let Some(config) = &config {
+        problems.extend(told::problems(config, &agents)?);
     }
     print(&problems, args.format)?;
     let has_errors = problems.iter().any(Diagnostic::is_error);

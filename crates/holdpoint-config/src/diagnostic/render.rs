@@ -96,9 +96,15 @@ impl Shown {
 /// Whether a line gives a key, a hash of one or a signing secret, or looks like it.
 fn may_hold_a_secret(line: &str) -> bool {
     let line = line.to_lowercase();
-    let named = ["secret:", "sha256:", "password:", "api_key:"];
-    let shaped = ["hpk_", "whsec_"];
-    named.iter().chain(&shaped).any(|mark| line.contains(mark))
+    let named = ["secret:", "sha256:", "password:", "api_key:", "token:"];
+    let shaped = ["hpk_", "whsec_", "xoxb-", "xoxp-", "xapp-"];
+    named.iter().chain(&shaped).any(|mark| line.contains(mark)) || has_address_with_password(&line)
+}
+
+/// Whether there is somebody before the host of an address, as in `smtp://name:word@host`.
+fn has_address_with_password(line: &str) -> bool {
+    let who = |rest: &str| rest.split(['/', '?', '#', ' ', '"', '\'']).next().is_some_and(|host| host.contains('@'));
+    line.split("://").skip(1).any(who)
 }
 
 fn boundary(text: &str, mut offset: usize) -> usize {
@@ -127,10 +133,20 @@ mod tests {
             "  key: hpk_abc",
             "hook: whsec_abc",
             "headers: { X: 'HPK_abc' }",
+            "    bot_token: xoxb-abc",
+            "    - XOXB-abc",
+            "smtp: smtp://ana:abc@mail.example:25",
+            "url: \"https://:abc@hooks.example/x\"",
         ] {
             assert!(may_hold_a_secret(line), "{line}");
         }
-        for line in ["listen: 127.0.0.1:8888", "secretary: ana", "name: password-reset", ""] {
+        for line in [
+            "listen: 127.0.0.1:8888",
+            "secretary: ana",
+            "name: password-reset",
+            "public_url: https://hold.example/x?to=ana@example.com",
+            "",
+        ] {
             assert!(!may_hold_a_secret(line), "{line}");
         }
     }

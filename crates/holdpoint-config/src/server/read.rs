@@ -111,8 +111,7 @@ fn config(
     let webhooks = Webhooks { secret: typed.webhook_secret(), allow_private: typed.boolean("webhooks.allow_private") };
     let web = Web { allowed_hosts: typed.hosts(), allowed_origins: typed.origins() };
     let mastra_prefix = typed.mastra_prefix();
-    let (public_url, strict, turns_max) =
-        (typed.url("public_url"), typed.boolean("strict"), typed.small("run.max_turns"));
+    let (public_url, strict, turns_max) = (typed.public_url(), typed.boolean("strict"), typed.small("run.max_turns"));
     let retention = typed.retention();
     let shutdown = Duration::from_secs(u64::try_from(typed.integer("shutdown_seconds")).unwrap_or(0));
     Some(ServerConfig {
@@ -175,6 +174,19 @@ impl Typed<'_> {
                 format!("`{key}` is not an address"),
                 "write an address such as `https://host/path`",
             );
+            return None;
+        }
+        Some(text)
+    }
+
+    /// The address that links to pages begin with: what follows its path would swallow theirs, and who sees a link would
+    /// see a password in it.
+    fn public_url(&self) -> Option<String> {
+        let text = self.url("public_url")?;
+        let (_, raw) = self.raw("public_url")?;
+        if text.contains(['@', '?', '#']) {
+            let message = "`public_url` has more than a host and a path".to_owned();
+            self.bad(raw, Code::BadUrl, message, "write an address such as `https://host/path`, without a password");
             return None;
         }
         Some(text)

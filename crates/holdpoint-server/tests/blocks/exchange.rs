@@ -144,6 +144,17 @@ async fn a_message_without_a_session_makes_one_and_cancel_ends_what_waits() {
     assert_eq!(refused["error"]["code"], "already_decided", "{refused}");
     assert_eq!(refused["error"]["details"]["outcome"], "withdrawn");
     assert!(stage.tools.calls().is_empty());
+
+    // A run that began since then is not what it meant.
+    stage.model.push(Reply::call("execute_trade", json!({"symbol": "FPT", "quantity": 2})));
+    client.send(&message("trader", &session, "Mua nữa")).await;
+    until_asked(&mut client).await;
+    let again = client.ask(&json!({"type": "cancel", "session_id": session, "request_id": "c9"}), "message_stop").await;
+    assert_eq!(again, *stop);
+    let history = stage.history(&session).await;
+    let last = history.iter().rev().flat_map(|message| message["content"].as_array()).flatten();
+    let open = last.filter(|block| block["isResolved"] == json!(false)).count();
+    assert_eq!(open, 1, "{history:#?}");
 }
 
 #[tokio::test]

@@ -173,6 +173,18 @@ async fn is_turned_away(stage: &Stage) -> bool {
 }
 
 #[tokio::test]
+async fn who_says_goodbye_is_answered() {
+    let stage = Stage::solo().await;
+    let request = format!("ws://{}/api/v1/ws", stage.address()).into_client_request().unwrap();
+    let stream = TcpStream::connect(stage.address()).await.unwrap();
+    let (mut socket, _) = tokio_tungstenite::client_async(request, stream).await.unwrap();
+    assert!(matches!(socket.next().await, Some(Ok(Message::Text(_)))));
+    socket.send(Message::Close(None)).await.unwrap();
+    let answer = socket.next().await;
+    assert!(matches!(answer, Some(Ok(Message::Close(_)))), "{answer:?}");
+}
+
+#[tokio::test]
 async fn so_many_sessions_are_shown_to_one_connection_and_no_more() {
     let stage = with_limits(false, Limits { socket_sessions_max: 2, ..Limits::default() }).await;
     let mut client = stage.connect().await;

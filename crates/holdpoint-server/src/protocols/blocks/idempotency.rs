@@ -78,7 +78,7 @@ pub(crate) struct Names(Arc<Mutex<Noted>>);
 #[derive(Default)]
 struct Noted {
     under_way: HashMap<Name, Weak<tokio::sync::Mutex<()>>>,
-    used: HashMap<Name, Target>,
+    used: HashMap<Name, Use>,
     /// In the order in which they were used.
     latest: VecDeque<Name>,
 }
@@ -95,6 +95,12 @@ pub(super) enum Target {
     Approval(SessionId, String),
     /// The end of what is under way in a session.
     Cancel(SessionId),
+}
+
+/// What a name was used for, and the run that a cancel ended.
+struct Use {
+    target: Target,
+    ended: Option<RunId>,
 }
 
 /// How many names are noted. In its own session a name is found again for ever, since it is stored with what it did.
@@ -133,13 +139,18 @@ impl Names {
 impl Turn {
     /// Whether the name was used for something else, as far as that is remembered.
     pub(super) fn is_taken(&self, target: &Target) -> bool {
-        self.names.lock().used.get(&self.name).is_some_and(|used| used != target)
+        self.names.lock().used.get(&self.name).is_some_and(|used| used.target != *target)
     }
 
-    /// Notes what the name was used for.
-    pub(super) fn note(&self, target: Target) {
+    /// The run that a cancel of this name ended: another one since then is not meant. Nothing of it is stored.
+    pub(super) fn ended(&self) -> Option<RunId> {
+        self.names.lock().used.get(&self.name)?.ended
+    }
+
+    /// Notes what the name was used for, and the run that a cancel ended.
+    pub(super) fn note(&self, target: Target, ended: Option<RunId>) {
         let mut noted = self.names.lock();
-        if noted.used.insert(self.name.clone(), target).is_none() {
+        if noted.used.insert(self.name.clone(), Use { target, ended }).is_none() {
             noted.latest.push_back(self.name.clone());
         }
         while noted.latest.len() > NAMES_MAX {

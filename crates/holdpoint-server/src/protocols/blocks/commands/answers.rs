@@ -67,6 +67,13 @@ fn check(question: &Question, labels: &Labels<'_>, choices: &[String]) -> Result
     if choices.is_empty() || choices.iter().any(String::is_empty) {
         return Err(format!("an answer expected; \"{NO_PREFERENCE}\" skips the question"));
     }
+    let asks_for_text = |choice: &String| {
+        let label = labels.find(choice)?;
+        question.options.iter().find(|option| option.input && option.label == label)
+    };
+    if let Some(option) = choices.iter().find_map(asks_for_text) {
+        return Err(format!("\"{}\" needs a text, which is the answer", echo(&option.label)));
+    }
     if choices.iter().any(|choice| is_skip(choice) && choice != NO_PREFERENCE) {
         return Err(format!("what skips a question is spelt exactly \"{NO_PREFERENCE}\""));
     }

@@ -12,14 +12,19 @@ use crate::protocols::blocks::standing::visible;
 /// How many of a session's latest runs are looked at: each agent has one under way at most.
 const RUNS_MAX: usize = 100;
 
-/// Ends every run that is under way in the session. Where none is, the last one is told of once more.
+/// Ends every run that is under way in the session. Where none is, the last one is told of once more; where the same command
+/// ended one before, that one, whatever is under way now.
 pub(in crate::protocols::blocks) async fn cancel(
     app: &App,
     caller: &Caller,
     session: SessionId,
+    before: Option<RunId>,
 ) -> Result<Done, Refused> {
     caller.check(Action::CancelRun)?;
     visible(app, caller, Action::CancelRun, &session).await?.ok_or_else(unknown_session)?;
+    if let Some(run) = before {
+        return Ok(Done::Cancelled { session, run, is_repeat: true });
+    }
     let filter = RunFilter { session: Some(session.clone()), limit: RUNS_MAX, ..RunFilter::default() };
     let page = app.runtime().list_runs(&filter).await?;
     let mut ended: Option<RunId> = None;

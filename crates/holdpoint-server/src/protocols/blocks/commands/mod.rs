@@ -83,13 +83,19 @@ impl Order {
 }
 
 impl Order {
-    async fn carry_out(self, app: &App, caller: &Caller, name: Option<&str>) -> Result<Done, Refused> {
+    async fn carry_out(
+        self,
+        app: &App,
+        caller: &Caller,
+        name: Option<&str>,
+        ended: Option<RunId>,
+    ) -> Result<Done, Refused> {
         match self {
             Self::Message { message, session, run } => {
                 message::message(app, caller, name, message, (session, run)).await
             }
             Self::Approval(approval) => approval::approval(app, caller, name, approval).await,
-            Self::Cancel { session } => cancel::cancel(app, caller, session).await,
+            Self::Cancel { session } => cancel::cancel(app, caller, session, ended).await,
         }
     }
 
@@ -124,15 +130,19 @@ pub(super) async fn carry_out(
     let (worker, caller, request_id) = (app.clone(), caller.clone(), request_id.map(str::to_owned));
     let carrying = app.tasks().spawn(async move {
         let name = request_id.as_deref();
-        let Some(name) = name else { return order.carry_out(&worker, &caller, None).await };
+        let Some(name) = name else { return order.carry_out(&worker, &caller, None, None).await };
         // The same command, sent twice at once, is carried out once and answered twice.
         let turn = worker.blocks().names().turn(&caller.actor, name).await;
         let target = order.target();
         if turn.is_taken(&target) || order.is_named_as_a_start(&worker, &caller, name).await? {
             return Err(request_id_reused());
         }
-        let done = order.carry_out(&worker, &caller, Some(name)).await?;
-        turn.note(target);
+        let done = order.carry_out(&worker, &caller, Some(name), turn.ended()).await?;
+        let ended = match &done {
+            Done::Cancelled { run, .. } => Some(*run),
+            _ => None,
+        };
+        turn.note(target, ended);
         Ok(done)
     });
     match tokio::time::timeout(app.limits().answer_timeout, carrying).await {

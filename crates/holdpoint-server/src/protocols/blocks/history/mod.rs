@@ -47,11 +47,15 @@ pub(crate) async fn read(
     let stored = app.runtime().session(&session).await?.events;
     let mut projection = Projection::new(session.clone());
     let mut history = History::default();
+    let now = app.runtime().store().now();
     fold_journal(&app, &session, 0, stored, |agent, item| {
         if let Some((run, agent)) = agent {
             projection.learn(run, agent);
         }
-        projection.take(item).into_iter().for_each(|fact| history.take(fact));
+        for mut fact in projection.take(item) {
+            fact.stamp(now);
+            history.take(fact);
+        }
     })
     .await?;
     Ok(Json(history.into_messages(MESSAGES_MAX)))

@@ -1,5 +1,7 @@
 //! What the projection says, piece by piece: each piece is durable as a whole and has one number.
 
+use holdpoint_core::time::Timestamp;
+
 use super::super::wire::events::Event;
 
 /// One durable piece of a session.
@@ -51,6 +53,13 @@ impl Fact {
             Self::One(event) | Self::Block { start: event, .. } | Self::End { stop: event, .. } => {
                 event.message_id.as_deref()
             }
+        }
+    }
+
+    /// Says what time it is for the server, as [`Event::stamp`].
+    pub(in super::super) fn stamp(&mut self, now: Timestamp) {
+        if let Self::Block { start, .. } = self {
+            start.stamp(now);
         }
     }
 

@@ -59,7 +59,12 @@ impl Outbox {
 
     /// Ends the connection, and gives the client a moment to read why.
     pub(super) async fn close(mut self, closing: Closing) {
-        let Some(frame) = closing.frame() else { return };
+        let Some(frame) = closing.frame() else {
+            // Who said goodbye is answered: what reads on sends that.
+            let goodbye = async { while let Some(Ok(_)) = self.socket.recv().await {} };
+            let _ = timeout(LAST_WORD, goodbye).await;
+            return;
+        };
         let last_words = async {
             if self.socket.send(Message::Close(Some(frame))).await.is_ok() {
                 while let Some(Ok(_)) = self.socket.recv().await {}
