@@ -67,13 +67,6 @@ fn check(question: &Question, labels: &Labels<'_>, choices: &[String]) -> Result
     if choices.is_empty() || choices.iter().any(String::is_empty) {
         return Err(format!("an answer expected; \"{NO_PREFERENCE}\" skips the question"));
     }
-    let asks_for_text = |choice: &String| {
-        let label = labels.find(choice)?;
-        question.options.iter().find(|option| option.input && option.label == label)
-    };
-    if let Some(option) = choices.iter().find_map(asks_for_text) {
-        return Err(format!("\"{}\" needs a text, which is the answer", echo(&option.label)));
-    }
     if choices.iter().any(|choice| is_skip(choice) && choice != NO_PREFERENCE) {
         return Err(format!("what skips a question is spelt exactly \"{NO_PREFERENCE}\""));
     }
@@ -85,6 +78,13 @@ fn check(question: &Question, labels: &Labels<'_>, choices: &[String]) -> Result
     }
     if distinct.len() < choices.len() {
         return Err("a choice is given twice".to_owned());
+    }
+    let asks_for_text = |choice: &String| {
+        let label = labels.find(choice)?;
+        question.options.iter().find(|option| option.input && option.label == label)
+    };
+    if let Some(option) = choices.iter().find_map(asks_for_text) {
+        return Err(format!("\"{}\" needs a text, which is the answer", echo(&option.label)));
     }
     match own_words {
         0 => Ok(()),

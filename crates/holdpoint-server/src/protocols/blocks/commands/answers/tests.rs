@@ -49,6 +49,9 @@ fn one_choice_is_a_label_or_words_of_ones_own() {
     reads(goal(), json!("  giữ vốn, không lỗ "), &["giữ vốn, không lỗ"]);
     refuses(goal(), json!("Cổ tức, Khác"), "one choice expected");
     refuses(goal(), json!(["Cổ tức", "Khác"]), "one choice expected");
+    // What asks for words is no answer without them.
+    refuses(goal(), json!("Khác"), "\"Khác\" needs a text");
+    refuses(sectors(), json!("Ngân hàng, Khác"), "needs a text");
 }
 
 #[test]
@@ -98,7 +101,7 @@ fn a_question_is_skipped_by_exactly_one_text_or_by_leaving_it_out() {
 fn an_unknown_question_is_refused_and_so_is_one_answered_twice() {
     let refused = read(&[goal()], &given(json!({"mục tiêu?": "Cổ tức"}))).unwrap_err();
     assert!(refused.message.contains("is not a question of this request"), "{}", refused.message);
-    let twice = given(json!({"Mục tiêu?": "Cổ tức", " Mục tiêu? ": "Khác"}));
+    let twice = given(json!({"Mục tiêu?": "Cổ tức", " Mục tiêu? ": "giữ vốn"}));
     assert!(read(&[goal()], &twice).unwrap_err().message.contains("answered twice"));
 }
 
