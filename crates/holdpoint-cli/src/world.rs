@@ -5,11 +5,14 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result, bail};
 use console::Term;
 use holdpoint_config::{Diagnostic, ProcessEnvironment, ServerConfig, StoreKind, Style, load_server, render_all};
+use holdpoint_core::decision::{Decision, DecisionInput};
 use holdpoint_core::ids::RunId;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
+use holdpoint_runtime::agent::AgentGraph;
 use holdpoint_runtime::ports::tool::Deadline;
 use holdpoint_runtime::settings::Settings as RuntimeSettings;
+use holdpoint_runtime::use_cases::Decided;
 use holdpoint_runtime::worker::AgentSource as _;
 use holdpoint_runtime::{DriveOptions, RunError, Runtime};
 use holdpoint_server::agents::{AgentFolder, BadAgents, Catalogue, CatalogueOptions};
@@ -73,9 +76,24 @@ impl World {
     /// # Errors
     /// As [`Runtime::resume_run`]; also where the agent can no longer be found.
     pub async fn resume(&self, run: RunId) -> Result<Run, RunError> {
+        self.runtime.resume_run(run, self.graph_of(run).await?, DriveOptions::default()).await
+    }
+
+    /// Records an answer. What the policy would not let run is refused before.
+    ///
+    /// # Errors
+    /// As [`Runtime::decide_pause`] and [`Runtime::check_edit_by_policy`].
+    pub async fn decide(&self, input: DecisionInput) -> Result<Decided, RunError> {
+        if let Decision::ApproveEdited { arguments } = &input.decision {
+            let graph = self.graph_of(input.pause.run).await?;
+            self.runtime.check_edit_by_policy(input.pause, arguments, &graph).await?;
+        }
+        self.runtime.decide_pause(input).await
+    }
+
+    async fn graph_of(&self, run: RunId) -> Result<Arc<AgentGraph>, RunError> {
         let wanted = self.runtime.agent_wanted(run).await?;
-        let graph = self.agents.graph(&wanted).await.ok_or(Refusal::AgentMissing(wanted.root))?;
-        self.runtime.resume_run(run, graph, DriveOptions::default()).await
+        Ok(self.agents.graph(&wanted).await.ok_or(Refusal::AgentMissing(wanted.root))?)
     }
 }
 

@@ -101,6 +101,8 @@ pub enum Input {
         by: ActorId,
         /// Why.
         reason: String,
+        /// What they call their request.
+        request: Option<String>,
     },
     /// The runtime cannot go on: the model failed for good, a definition is gone.
     Fail {

@@ -235,7 +235,7 @@ fn inputs(world: &World) -> BTreeMap<&'static str, Vec<Input>> {
         Input::Supersede(SupersedeInput { content: "more".into(), by: actor("ana"), via: None, request: None }),
         Input::SetContext(Some(CanonicalJson::parse("{}").unwrap())),
         Input::SetContext(None),
-        Input::Cancel { by: actor("ana"), reason: String::new() },
+        Input::Cancel { by: actor("ana"), reason: String::new(), request: None },
         Input::Fail { code: "x".to_owned(), message: String::new() },
     ];
     for number in 0..4 {

@@ -33,12 +33,19 @@ pub(crate) struct Seen {
 
 #[derive(Default)]
 struct Kept {
-    runs: HashMap<RunId, (u64, usize, Seen)>,
+    runs: HashMap<RunId, KeptRun>,
     /// In which order they were kept, each by its number. Those that were handed over are still in it.
     order: VecDeque<(u64, RunId)>,
     number: u64,
     /// The bytes of all.
     bytes: usize,
+}
+
+/// One that is kept.
+struct KeptRun {
+    number: u64,
+    bytes: usize,
+    seen: Seen,
 }
 
 impl Recent {
@@ -67,18 +74,18 @@ impl Kept {
         self.take(run);
         self.number += 1;
         self.order.push_back((self.number, run));
-        self.runs.insert(run, (self.number, bytes, seen));
+        self.runs.insert(run, KeptRun { number: self.number, bytes, seen });
         self.bytes += bytes;
         while self.order.len() > RUNS_MAX || self.bytes > TOTAL_MAX {
             let Some((number, oldest)) = self.order.pop_front() else { return };
-            if self.runs.get(&oldest).is_some_and(|(kept, _, _)| *kept == number) {
+            if self.runs.get(&oldest).is_some_and(|copy| copy.number == number) {
                 self.take(oldest);
             }
         }
     }
 
     fn take(&mut self, run: RunId) -> Option<Seen> {
-        let (_, bytes, seen) = self.runs.remove(&run)?;
+        let KeptRun { bytes, seen, .. } = self.runs.remove(&run)?;
         self.bytes -= bytes;
         Some(seen)
     }
@@ -131,6 +138,6 @@ mod tests {
             kept.add(seen(number, 2), BYTES_MAX);
         }
         assert!(kept.bytes <= TOTAL_MAX, "{}", kept.bytes);
-        assert_eq!(kept.runs.values().map(|(_, bytes, _)| bytes).sum::<usize>(), kept.bytes);
+        assert_eq!(kept.runs.values().map(|copy| copy.bytes).sum::<usize>(), kept.bytes);
     }
 }

@@ -112,7 +112,8 @@ impl App {
         self.runtime().resume_run(run, graph, options).await
     }
 
-    async fn graph_of(&self, run: RunId) -> Result<Arc<AgentGraph>, RunError> {
+    /// The agents that a stored run goes on with.
+    pub(crate) async fn graph_of(&self, run: RunId) -> Result<Arc<AgentGraph>, RunError> {
         let wanted = self.runtime().agent_wanted(run).await?;
         Ok(self.sources().graph(&wanted).await.ok_or(Refusal::AgentMissing(wanted.root))?)
     }

@@ -13,6 +13,7 @@ use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
 use tokio::sync::mpsc;
 
+use crate::access::Identity;
 use crate::app::App;
 use crate::limits::StreamPermit;
 
@@ -132,6 +133,31 @@ where
         }
     });
     response(Body::from_stream(frames))
+}
+
+/// As [`stream`], for somebody who watches for as long as they like, or until their credential no longer holds.
+pub(crate) fn watch<F, Fut>(
+    app: &App,
+    permit: StreamPermit,
+    identity: Option<Identity>,
+    farewell: Vec<Frame>,
+    write: F,
+) -> Response
+where
+    F: FnOnce(Writer) -> Fut + Send + 'static,
+    Fut: Future<Output = Result<(), Gone>> + Send + 'static,
+{
+    let watched = app.clone();
+    stream(app, permit, farewell, move |writer| {
+        let writing = write(writer);
+        async move {
+            let Some(identity) = identity else { return writing.await };
+            tokio::select! {
+                written = writing => written,
+                () = identity.ended(watched.access(), watched.limits().heartbeat) => Ok(()),
+            }
+        }
+    })
 }
 
 fn response(body: Body) -> Response {

@@ -57,7 +57,7 @@ impl RunOutcome {
             None => Self::Paused { run_id, pauses: run.open_pauses() },
             Some(RunEnd::Done(output)) => Self::Done(Done { run_id, output, usage: run.usage() }),
             Some(RunEnd::Failed { code, message }) => Self::Failed { run_id, code, message },
-            Some(RunEnd::Cancelled { by, reason }) => Self::Cancelled { run_id, by, reason },
+            Some(RunEnd::Cancelled { by, reason, .. }) => Self::Cancelled { run_id, by, reason },
         }
     }
 

@@ -27,6 +27,22 @@ fn the_configuration_in_the_guide_of_notifications_is_right() {
 }
 
 #[test]
+fn a_webhook_that_the_server_would_not_call_is_found_before_it_starts() {
+    let place = Place::new();
+    place.run(&["init"]);
+    let webhook = "notifications:\n  - { name: tickets, type: webhook, url: 'http://127.0.0.1:9/in', secret: '${TICKETS_SECRET}' }\n";
+    let check = |file: &str| {
+        place.write("holdpoint.yaml", file);
+        place.holdpoint(&["check", "--format", "short"]).envs(VARIABLES).output().unwrap()
+    };
+    let checked = check(webhook);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(printed(&checked).contains("notifications: tickets: only https"), "{}", printed(&checked));
+    let allowed = check(&format!("webhooks: {{ allow_private: true }}\n{webhook}"));
+    assert_eq!((allowed.status.code(), printed(&allowed).as_str()), (Some(0), ""), "{}", complained(&allowed));
+}
+
+#[test]
 fn doctor_asks_the_mail_server_and_calls_no_webhook() {
     let mail = SmtpServer::with_login("holdpoint", PASSWORD);
     let place = Place::new();

@@ -44,6 +44,23 @@ fn the_configuration_in_the_guide_is_right() {
 }
 
 #[test]
+fn two_entries_of_one_app_are_warned_of() {
+    let place = Place::new();
+    place.run(&["init"]);
+    let entry = |name: &str| {
+        format!(
+            "  - {{ name: {name}, type: slack, channel: C0123456789, bot_token: '${{SLACK_BOT_TOKEN}}', signing_secret: '${{SLACK_SIGNING_SECRET}}', people: [{{ team: T012, user: UALICE, principal: ana, roles: [approver] }}] }}\n"
+        )
+    };
+    place.write("holdpoint.yaml", &format!("notifications:\n{}{}", entry("ops"), entry("finance")));
+    let checked = place.holdpoint(&["check", "--format", "short"]).envs(VARIABLES).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{}", complained(&checked));
+    let told = printed(&checked);
+    assert!(told.contains("warning: notifications: ops and finance are one Slack app"), "{told}");
+    assert!(!told.contains(TOKEN), "{told}");
+}
+
+#[test]
 fn mistakes_are_found_with_their_line_and_a_secret_that_is_missing_too() {
     let place = place("https://slack.com/api");
     let checked = place.holdpoint(&["check", "--format", "short"]).env("SLACK_BOT_TOKEN", TOKEN).output().unwrap();

@@ -292,6 +292,18 @@ fn mistakes_in_the_file_are_named_with_their_places() {
 }
 
 #[test]
+fn what_links_begin_with_has_a_host_and_a_path_and_nothing_else() {
+    for address in ["https://ana:word@hold.example", "https://hold.example/x?y", "https://hold.example/#z"] {
+        let read = read(&format!("public_url: \"{address}\"\n"), &FixedEnvironment::empty(), &[]);
+        let said: Vec<String> = read.diagnostics.iter().map(ToString::to_string).collect();
+        assert!(said.len() == 1 && said[0].contains("`public_url` has more than a host and a path"), "{said:?}");
+    }
+    let file = "public_url: https://hold.example/desk\n";
+    let config = config(file, &FixedEnvironment::empty(), &[]);
+    assert_eq!(config.public_url.as_deref(), Some("https://hold.example/desk"));
+}
+
+#[test]
 fn values_are_not_repeated_where_they_may_be_secrets() {
     let environment = FixedEnvironment::empty()
         .with("HOLDPOINT_STORE", "pg://user:s3cret@host")

@@ -304,6 +304,9 @@ pub enum RunEnd {
         by: ActorId,
         /// Why.
         reason: String,
+        /// What they called their request, where they named it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<String>,
     },
 }
 

@@ -4,6 +4,7 @@ use crate::event::{CallStarted, HandedOff, PauseWithdrawn, RunEnd, RunEvent};
 use crate::ids::{ActorId, CallPath, FramePath};
 use crate::policy::GuardrailResult;
 use crate::refusal::{Refusal, failure};
+use crate::run::decide::check_name;
 use crate::run::screen::answered;
 use crate::run::start::check_text;
 use crate::run::tool_outcome::is_agent;
@@ -24,10 +25,16 @@ pub(super) fn checked(
     Ok(start::heard(begun, frame, results))
 }
 
-pub(super) fn cancel(begun: &Begun, by: ActorId, reason: String) -> Result<Vec<RunEvent>, Refusal> {
+pub(super) fn cancel(
+    begun: &Begun,
+    by: ActorId,
+    reason: String,
+    request: Option<String>,
+) -> Result<Vec<RunEvent>, Refusal> {
     check_text("bytes in the reason of a cancellation", &reason)?;
+    check_name("bytes in the name of a request", request.as_deref())?;
     let mut events = withdraw(begun, &FramePath::root(), "the run was cancelled");
-    events.push(RunEvent::RunFinished(RunEnd::Cancelled { by, reason }));
+    events.push(RunEvent::RunFinished(RunEnd::Cancelled { by, reason, request }));
     Ok(events)
 }
 

@@ -205,7 +205,7 @@ impl Begun {
             Input::Stage { content, by, request } => start::stage(self, content, by, request),
             Input::SetContext(context) => Ok(start::set_context(context)),
             Input::SetAgent { frame, agent } => start::set_agent(self, frame, agent),
-            Input::Cancel { by, reason } => finish::cancel(self, by, reason),
+            Input::Cancel { by, reason, request } => finish::cancel(self, by, reason, request),
             Input::Fail { code, message } => Ok(finish::fail(self, code, message)),
             Input::Start(_) => Err(Refusal::OutOfTurn { state: self.state_name(), input: "a start" }),
         }

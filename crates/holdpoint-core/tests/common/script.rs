@@ -340,7 +340,7 @@ fn crash(world: &mut World) {
 }
 
 fn cancel(world: &mut World, who: &str, reason: &str) {
-    give(world, Input::Cancel { by: actor(who), reason: reason.to_owned() });
+    give(world, Input::Cancel { by: actor(who), reason: reason.to_owned(), request: None });
 }
 
 fn look(world: &mut World, what: &str) {

@@ -145,7 +145,7 @@ fn a_cancelled_agent_is_not_said_not_to_have_run() {
 #[test]
 fn the_reason_of_a_cancellation_is_bounded() {
     let mut world = play("user: go");
-    let cancel = |length: usize| Input::Cancel { by: actor("ana"), reason: "x".repeat(length) };
+    let cancel = |length: usize| Input::Cancel { by: actor("ana"), reason: "x".repeat(length), request: None };
     let refusal = world.give(cancel(limits::TEXT_BYTES_MAX + 1)).map_err(|refusal| refusal.code());
     assert_eq!(refusal, Err("over_limit"));
     assert!(world.give(cancel(limits::TEXT_BYTES_MAX)).is_ok());

@@ -554,7 +554,9 @@ impl<M: Machine> Walk<M> {
                 let id = *self.dice.pick(&["Sales", "Support"]);
                 Input::SetAgent { frame, agent: brief(id) }
             }
-            17 | 21 if self.dice.chance(70) => Input::Cancel { by: actor("ana"), reason: "enough".to_owned() },
+            17 | 21 if self.dice.chance(70) => {
+                Input::Cancel { by: actor("ana"), reason: "enough".to_owned(), request: None }
+            }
             18 if self.dice.chance(30) => Input::Fail { code: "gone".to_owned(), message: "gone".to_owned() },
             22 => self.message_instead(),
             23 => {

@@ -67,7 +67,8 @@ fn a_run_goes_on_from_every_record() {
         let shelf = Shelf::read(&record.file).unwrap();
         let mut run = record::replay(shelf.run, &shelf.entries().unwrap()).unwrap();
         if run.end().is_none() {
-            let cancel = holdpoint_core::input::Input::Cancel { by: common::actor("ana"), reason: String::new() };
+            let cancel =
+                holdpoint_core::input::Input::Cancel { by: common::actor("ana"), reason: String::new(), request: None };
             run.advance(cancel, run.started_at().unwrap()).unwrap();
         }
         assert!(next_line(&run).starts_with("next finished"), "{}", record.file);

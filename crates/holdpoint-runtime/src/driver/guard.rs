@@ -7,10 +7,12 @@ use holdpoint_core::ids::{ActorId, CallPath, FramePath};
 use holdpoint_core::input::Input;
 use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::policy::{GuardrailPhase, GuardrailResult};
-use holdpoint_core::run::Phase;
+use holdpoint_core::run::{Phase, Run};
 use holdpoint_core::tool::{Call, CallState};
 use tokio_util::sync::CancellationToken;
 
+use crate::agent::AgentGraph;
+use crate::context::Context;
 use crate::driver::Drive;
 use crate::driver::screen::{guardrail_actor, passed};
 use crate::fault::RunError;
@@ -26,26 +28,7 @@ pub(super) enum Objection {
 impl Drive {
     /// The tool behind a call and what it is told; `None` for hand-offs and tools that are gone.
     pub(super) fn tool_for(&self, path: &CallPath, call: &Call) -> Option<(Tool, ToolContext)> {
-        // A call stays with the agent that asked for it, whoever goes on in the frame.
-        let agent = &self.run.frame(&path.frame())?.turn()?.agent;
-        let tool = self.graph.node(agent).ok()?.tools.get(&call.record.tool)?.tool.clone()?;
-        let attempt = match call.state {
-            CallState::Started => call.attempts,
-            _ => call.attempts + 1,
-        };
-        let context = ToolContext {
-            session: self.run.session()?.clone(),
-            run: self.run.id(),
-            actor: self.run.started_by()?.clone(),
-            call: path.clone(),
-            call_id: call.record.call_id.clone(),
-            agent: agent.clone(),
-            tool: call.record.tool.clone(),
-            context: self.context.clone(),
-            attempt,
-            cancelled: CancellationToken::clone(&self.cancelled),
-        };
-        Some((tool, context))
+        tool_for(&self.run, &self.graph, path, call, (&self.context, &self.cancelled))
     }
 
     /// What a tool's guardrails say in a phase. The first objection counts; the others are not asked.
@@ -119,6 +102,36 @@ impl Drive {
         }
         Ok(!frames.is_empty())
     }
+}
+
+/// The tool behind a call of a run and what it is told; `None` for hand-offs and tools that are gone.
+pub(super) fn tool_for(
+    run: &Run,
+    graph: &AgentGraph,
+    path: &CallPath,
+    call: &Call,
+    (context, cancelled): (&Context, &CancellationToken),
+) -> Option<(Tool, ToolContext)> {
+    // A call stays with the agent that asked for it, whoever goes on in the frame.
+    let agent = &run.frame(&path.frame())?.turn()?.agent;
+    let tool = graph.node(agent).ok()?.tools.get(&call.record.tool)?.tool.clone()?;
+    let attempt = match call.state {
+        CallState::Started => call.attempts,
+        _ => call.attempts + 1,
+    };
+    let context = ToolContext {
+        session: run.session()?.clone(),
+        run: run.id(),
+        actor: run.started_by()?.clone(),
+        call: path.clone(),
+        call_id: call.record.call_id.clone(),
+        agent: agent.clone(),
+        tool: call.record.tool.clone(),
+        context: context.clone(),
+        attempt,
+        cancelled: cancelled.clone(),
+    };
+    Some((tool, context))
 }
 
 fn text_result(name: &str, phase: GuardrailPhase, verdict: Option<TextVerdict>) -> GuardrailResult {

@@ -6,6 +6,7 @@
 
 mod call_model;
 mod commit;
+mod edited;
 mod guard;
 mod lease;
 mod park;
@@ -41,6 +42,7 @@ use crate::projection::Projection;
 use crate::runtime::Runtime;
 use crate::settings::{DenialFormatter, DriftPolicy};
 
+pub(crate) use edited::objection_to_edit;
 use lease::LeaseKeeper;
 pub(crate) use pinned::stored_definition;
 

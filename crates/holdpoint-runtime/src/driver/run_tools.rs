@@ -81,7 +81,7 @@ impl Drive {
         }
         if is_edited
             && objection.is_none()
-            && let Some(message) = self.objection_to_edit(path, &tool, &context).await
+            && let Some(message) = self.objection_to_edit(path, (&tool, &context), &arguments).await
         {
             self.advance_if_welcome(Input::Blocked { call: path.clone(), results, message });
             return false;

@@ -7,7 +7,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::join_all;
 use holdpoint_core::ids::{ActorId, CallPath};
 use holdpoint_core::input::Input;
-use holdpoint_core::pause::{Pause, Subject};
+use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::policy::{GuardrailPhase, GuardrailResult, Screening, StandingRule, Verdict};
 use holdpoint_core::text::clamp;
 use holdpoint_core::time::Timestamp;
@@ -112,36 +112,11 @@ impl Drive {
         let is_question = call.record.kind == ToolKind::Question;
         let always = is_question || self.pinned_always(context) || self.run.holds_every_call();
         match tool.approval() {
-            Approval::By(policy) => ask_policy(&**policy, context, call, always).await,
+            Approval::By(policy) => ask_policy(&**policy, context, &call.arguments, always).await,
             Approval::Always => PolicyVerdict::Hold(HoldTerms::default()),
             _ if always => PolicyVerdict::Hold(HoldTerms::default()),
             Approval::Never => PolicyVerdict::Allow,
             Approval::When(predicate) => ask(&**predicate, context, call).await,
-        }
-    }
-
-    /// Why the policy does not let arguments run that a person changed; `None` where it does. Whoever approved them
-    /// stands for a rule that only holds, but not for one that denies, or that asks others.
-    pub(super) async fn objection_to_edit(
-        &self,
-        path: &CallPath,
-        tool: &Tool,
-        context: &ToolContext,
-    ) -> Option<String> {
-        let (Approval::By(policy), Some(call)) = (tool.approval(), self.run.call(path)) else { return None };
-        match ask_policy(&**policy, context, call, false).await {
-            PolicyVerdict::Allow => None,
-            PolicyVerdict::Deny { message, .. } => Some(message.unwrap_or_else(|| DENIED_TEXT.to_owned())),
-            PolicyVerdict::Hold(terms) => {
-                let is_about = |pause: &&Pause| matches!(&pause.subject, Subject::Call { path: of, .. } if of == path);
-                let answered = |pause: &Pause| {
-                    let by_same = terms.approvers.is_empty() || terms.approvers == pause.terms.approvers;
-                    by_same && terms.quorum <= pause.terms.quorum.max(1)
-                };
-                let is_answered = self.run.pauses().iter().filter(is_about).any(answered);
-                let others = "the changed arguments need the approval of others: ask for them as a call of its own";
-                (!is_answered).then(|| others.to_owned())
-            }
         }
     }
 
@@ -224,8 +199,13 @@ impl Drive {
 pub(super) const REASON_BYTES_MAX: usize = 2_000;
 
 /// Asks a policy about a call. What fails, panics or cannot be kept holds the call; so does what must be held `always`.
-async fn ask_policy(policy: &dyn Policy, context: &ToolContext, call: &Call, always: bool) -> PolicyVerdict {
-    let asked = AssertUnwindSafe(async { policy.verdict(context, &call.arguments).await }).catch_unwind().await;
+pub(super) async fn ask_policy(
+    policy: &dyn Policy,
+    context: &ToolContext,
+    arguments: &CanonicalJson,
+    always: bool,
+) -> PolicyVerdict {
+    let asked = AssertUnwindSafe(async { policy.verdict(context, arguments).await }).catch_unwind().await;
     let verdict = match asked.unwrap_or_else(|_| Err("it panicked".to_owned())) {
         Ok(PolicyVerdict::Hold(terms)) => match terms.pause_terms().check() {
             Ok(()) => Ok(PolicyVerdict::Hold(HoldTerms {

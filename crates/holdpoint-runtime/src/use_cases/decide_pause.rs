@@ -14,7 +14,8 @@ use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::limits::DECISIONS_MAX;
 use holdpoint_core::run::{Run, check_numbers};
 
-use crate::driver::stored_definition;
+use crate::agent::AgentGraph;
+use crate::driver::{objection_to_edit, stored_definition};
 use crate::fault::RunError;
 use crate::ports::tool::{check_schema, compile_schema};
 use crate::runtime::Runtime;
@@ -77,6 +78,25 @@ impl Runtime {
         }
         let Changed { run, events } = self.record(first, Input::Decisions(inputs)).await?;
         Ok(ids.into_iter().map(|id| Decided::of(id, run.clone(), &events)).collect::<Result<_, _>>()?)
+    }
+
+    /// Whether the policy of a tool would let its call run with these arguments, before somebody decides so: who edits can
+    /// still mend them. It is asked once more right before the call runs.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidArguments`] where it would not; also where there is no such pause.
+    pub async fn check_edit_by_policy(
+        &self,
+        id: PauseId,
+        arguments: &CanonicalJson,
+        graph: &AgentGraph,
+    ) -> Result<(), RunError> {
+        let stored = self.stored_run_of(id).await?;
+        let Subject::Call { path, .. } = &stored.run.pause(id)?.subject else { return Ok(()) };
+        match objection_to_edit(&stored.run, graph, path, arguments).await {
+            Some(problem) => Err(Refusal::InvalidArguments { pause: id, problem }.into()),
+            None => Ok(()),
+        }
     }
 
     /// What must be known or checked outside of the core.

@@ -3,6 +3,7 @@
 
 mod caller;
 mod door;
+mod identity;
 mod jwks;
 mod jwt;
 mod keys;
@@ -16,6 +17,7 @@ use http::{HeaderMap, HeaderValue, header};
 
 pub use caller::Caller;
 pub use door::Door;
+pub(crate) use identity::Identity;
 pub use jwks::Jwks;
 pub use jwt::{BadJwtSettings, JwtSettings, JwtVerifier};
 pub use keys::{ApiKey, ApiKeys, BadKey, NewKey};

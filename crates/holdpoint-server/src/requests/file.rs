@@ -151,7 +151,7 @@ impl RequestFile {
             }
             RunEvent::CallAnswered(_) => self.hear(event),
             RunEvent::RunFinished(end) => {
-                if let (Outcome::Pending, RunEnd::Cancelled { by, reason }) = (self.outcome, end) {
+                if let (Outcome::Pending, RunEnd::Cancelled { by, reason, .. }) = (self.outcome, end) {
                     self.settle(Outcome::Cancelled, Some(by.to_string()), at);
                     self.message = Some(reason.clone());
                 }

@@ -78,13 +78,19 @@ impl App {
     ///
     /// # Errors
     /// The run is over, or the store is out of order.
-    pub(crate) async fn cancel_run(&self, run: RunId, by: ActorId, reason: String) -> Result<Run, Problem> {
+    pub(crate) async fn cancel_run(
+        &self,
+        run: RunId,
+        by: ActorId,
+        reason: String,
+        name: Option<String>,
+    ) -> Result<Run, Problem> {
         let request = RequestFile::read(self.runtime(), RequestId(run)).await?;
         let told = request.filter(|file| !file.is_settled() && file.callback.is_some());
         if let Some(file) = &told {
             self.begin_notice(file).await?;
         }
-        let cancelled = self.runtime().cancel_run(run, by, reason).await?;
+        let cancelled = self.runtime().cancel_run_as(run, by, reason, name).await?;
         if let Some(file) = &told {
             self.go_on(run_of(file.id));
         }

@@ -174,6 +174,7 @@ spec:
 const POLICY: &str = r#"
 rules:
   - { name: two-for-transfers, match: { tool: transfer }, verdict: hold, quorum: 2 }
+  - { name: not-that-much, match: { tool: execute_trade }, when: args.quantity > 10000, verdict: deny, message: at most 10000 at once }
 "#;
 
 /// The files that every stage begins with.

@@ -121,3 +121,32 @@ async fn a_key_whose_time_is_up_closes_the_connection() {
     let client = stage.connect_by("ana").await;
     assert_eq!(end(client).await.unwrap(), Some(4001));
 }
+
+#[tokio::test]
+async fn a_key_whose_time_is_up_ends_the_streams_that_watch() {
+    let until = Timestamp::from_millis(i64::try_from(now() + 2).unwrap() * 1_000);
+    let credentials = move || {
+        let actor = |name| ActorId::new(name).unwrap();
+        let mut given = ApiKey::new(actor("ana"), &ApiKey::digest(&key("ana")), [Role::Admin]).unwrap();
+        given.expires_at = Some(until);
+        let lasting = ApiKey::new(actor("ben"), &ApiKey::digest(&key("ben")), [Role::Admin]).unwrap();
+        Credentials { keys: ApiKeys::new(vec![given, lasting]).unwrap(), jwt: None }
+    };
+    let limits = Limits { heartbeat: Duration::from_secs(1), ..Limits::default() };
+    let setup = Setup { credentials: Some(Arc::new(credentials)), limits: Some(limits), ..Setup::default() };
+    let stage = Stage::with(setup).await;
+    stage.model.push(holdpoint_testkit::model_server::Answer::text("Chào."));
+    let mut client = stage.connect_by("ben").await;
+    client.send(&message("trader", "s", "Chào")).await;
+    client.until(crate::client::is("message_stop")).await;
+    let watching = |path: &'static str, who: &'static str| {
+        let request = stage.request("GET", path).header("accept", "text/event-stream").bearer_auth(key(who));
+        tokio::spawn(async move { request.send().await.unwrap().error_for_status().unwrap().bytes().await })
+    };
+    let paths = ["/api/v1/sessions/s/blocks", "/api/v1/sessions/s/events", "/api/v1/pauses/stream"];
+    let lasting = paths.map(|path| watching(path, "ben"));
+    for ending in paths.map(|path| watching(path, "ana")) {
+        ending.await.unwrap().unwrap();
+    }
+    assert!(lasting.iter().all(|stream| !stream.is_finished()), "a key that holds keeps its streams");
+}

@@ -191,7 +191,13 @@ async fn a_number_that_would_not_run_as_it_was_sent_is_refused_at_every_door() {
     let pause = pauses(&stage).await.remove(0);
     let before = stage.everything().await;
     let path = format!("/api/v1/pauses/{}/decide", pause["id"].as_str().unwrap());
-    for number in ["18446744073709551616", "1e400", "0.1000000000000000055511151231257827"] {
+    for number in [
+        "18446744073709551616",
+        "18446744073709551615",
+        "9007199254740993",
+        "1e400",
+        "0.1000000000000000055511151231257827",
+    ] {
         let args = format!(r#"{{"symbol":"VNM","quantity":5,"price":{number}}}"#);
         let native = format!(r#"{{"decision":"approve_edited","args":{args}}}"#);
         let request = stage.request("POST", &path).header("content-type", "application/json").body(native);
@@ -206,12 +212,36 @@ async fn a_number_that_would_not_run_as_it_was_sent_is_refused_at_every_door() {
         assert_eq!(told["error"]["details"]["reason"], "number_out_of_range", "{told}");
     }
     assert_eq!(stage.everything().await, before);
-    // The largest that fits runs as it was sent.
+    // The largest that every page keeps runs as it was sent.
     stage.model.push(Reply::text("Xong."));
-    let args = r#"{"symbol":"VNM","quantity":18446744073709551615}"#;
+    let args = r#"{"symbol":"VNM","quantity":5,"price":9007199254740991}"#;
     let native = format!(r#"{{"decision":"approve_edited","args":{args}}}"#);
     let request = stage.request("POST", &path).header("content-type", "application/json").body(native);
     assert_eq!(crate::stage::Answer::to(request).await.status, 200);
     client.until(is("message_stop")).await;
-    assert!(stage.tools.calls()[0].contains("18446744073709551615"), "{:?}", stage.tools.calls());
+    assert!(stage.tools.calls()[0].contains("9007199254740991"), "{:?}", stage.tools.calls());
+}
+
+#[tokio::test]
+async fn an_edit_that_the_policy_would_not_let_run_is_refused_before_it_is_recorded_at_every_door() {
+    let stage = Stage::solo().await;
+    let (mut client, _watcher) = held(&stage, Reply::call("execute_trade", trade("VNM"))).await;
+    let pause = pauses(&stage).await.remove(0);
+    let before = stage.everything().await;
+    let too_much = json!({"symbol": "VNM", "quantity": 10_001});
+    let path = format!("/api/v1/pauses/{}/decide", pause["id"].as_str().unwrap());
+    let answer = stage.post(&path, &json!({"decision": "approve_edited", "args": too_much})).await;
+    assert_eq!((answer.status, &answer.json()["code"]), (422, &json!("invalid_arguments")), "{}", answer.body);
+    assert!(answer.body.contains("at most 10000 at once"), "{}", answer.body);
+    let edit = |args: &Value| {
+        approve("s_1", json!([{"type": "edit", "edited_action": {"name": "execute_trade", "args": args}}]))
+    };
+    let told = client.ask(&edit(&too_much), "approval_resolved").await;
+    assert_eq!(told["error"]["code"], "invalid_args", "{told}");
+    assert_eq!(stage.everything().await, before, "who edits can still mend it");
+    stage.model.push(Reply::text("Xong."));
+    let told = client.ask(&edit(&json!({"symbol": "VNM", "quantity": 10_000})), "approval_resolved").await;
+    assert_eq!(told["type"], "approval_resolved", "{told}");
+    client.until(is("message_stop")).await;
+    assert!(stage.tools.calls()[0].contains("10000"), "{:?}", stage.tools.calls());
 }

@@ -120,6 +120,21 @@ async fn a_cursor_goes_on_where_it_was_and_one_beyond_the_end_is_taken_back() {
 }
 
 #[tokio::test]
+async fn the_history_of_an_open_pause_tells_the_time_at_which_it_is_asked_for() {
+    let stage = Stage::solo().await;
+    let mut client = stage.connect().await;
+    stage.model.push(Reply::call("execute_trade", json!({"symbol": "VNM", "quantity": 1})));
+    client.send(&message("trader", "s", "Mua")).await;
+    until_asked(&mut client).await;
+    stage.clock.advance(std::time::Duration::from_secs(60));
+    let history = stage.history("s").await;
+    let blocks = history.iter().filter_map(|message| message["content"].as_array()).flatten();
+    let open = blocks.into_iter().find(|block| block["isResolved"] == json!(false)).expect("an open pause");
+    let now = holdpoint_runtime::ports::clock::Clock::now(&stage.clock);
+    assert_eq!(open["pause"]["server_time"], now.to_string(), "{open:#}");
+}
+
+#[tokio::test]
 async fn a_message_without_a_session_makes_one_and_cancel_ends_what_waits() {
     let stage = Stage::solo().await;
     let mut client = stage.connect().await;

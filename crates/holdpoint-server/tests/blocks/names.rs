@@ -146,3 +146,43 @@ async fn an_approval_among_several_keeps_its_name_while_others_are_missing() {
     owner.until(is("message_stop")).await;
     assert_eq!(stage.tools.calls().len(), 1);
 }
+
+#[tokio::test]
+async fn what_contradicts_a_decision_of_another_door_is_another_command() {
+    let stage = Stage::solo().await;
+    let mut client = stage.connect().await;
+    let two = Reply::call("execute_trade", trade("VNM")).and_call("execute_trade", trade("FPT"));
+    held(&stage, &mut client, "trader", "s", two).await;
+    let open = stage.get("/api/v1/pauses").await.json();
+    let vnm = open["pauses"].as_array().unwrap().iter().find(|pause| pause["args"]["symbol"] == "VNM").unwrap();
+    let path = format!("/api/v1/pauses/{}/decide", vnm["id"].as_str().unwrap());
+    assert_eq!(stage.post(&path, &json!({"decision": "deny"})).await.status, 200);
+    stage.model.push(Reply::text("Xong."));
+    let mut command = approve("s", 1, "c1");
+    command["decisions"] = json!([{"type": "reject"}, {"type": "approve"}]);
+    let first = client.ask(&command, "approval_resolved").await;
+    assert_eq!(first["type"], "approval_resolved", "{first}");
+    client.until(is("message_stop")).await;
+    let mut other = command.clone();
+    other["decisions"] = json!([{"type": "approve"}, {"type": "approve"}]);
+    is_refused(&stage, &mut client, &other).await;
+    assert_eq!(client.ask(&command, "approval_resolved").await, first);
+}
+
+#[tokio::test]
+async fn a_cancel_under_its_name_ends_what_it_ended_and_nothing_else_also_after_a_death() {
+    let mut stage = Stage::solo().await;
+    let mut client = stage.connect().await;
+    held(&stage, &mut client, "trader", "s", Reply::call("execute_trade", trade("VNM"))).await;
+    let cancel = json!({"type": "cancel", "session_id": "s", "request_id": "x1"});
+    let first = client.ask(&cancel, "message_stop").await;
+    assert_eq!((&first["stop_reason"], &first["request_id"]), (&json!("cancelled"), &json!("x1")), "{first}");
+    held(&stage, &mut client, "trader", "s", Reply::call("execute_trade", trade("FPT"))).await;
+    stage.kill_and_start().await;
+    let mut again = stage.connect().await;
+    let before = stage.everything().await;
+    assert_eq!(again.ask(&cancel, "message_stop").await, first);
+    assert_eq!(stage.command("s", &cancel).await.json(), first);
+    is_refused(&stage, &mut again, &approve("s", 2, "x1")).await;
+    assert_eq!(stage.everything().await, before, "the run that waits now was not meant");
+}

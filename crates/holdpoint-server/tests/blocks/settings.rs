@@ -80,6 +80,24 @@ async fn a_message_while_somebody_is_asked_is_refused_and_names_the_key() {
 }
 
 #[tokio::test]
+async fn a_message_to_another_agent_waits_for_what_is_asked_in_the_session() {
+    let stage = Stage::solo().await;
+    let mut client = held(&stage, "explicit").await;
+    for agent in ["trader", "queue", "supersede"] {
+        let refused = client.ask(&message(agent, "s", "Nhanh lên"), "message_start").await;
+        assert_eq!(refused["error"]["code"], "session_busy", "{agent}: {refused}");
+        assert!(refused["error"]["message"].as_str().unwrap().contains("s_1"), "{refused}");
+    }
+    assert_eq!(stage.model.requests().len(), 1);
+    stage.model.push(Reply::text("Xong."));
+    client.send(&approval(json!([{"type": "approve"}]))).await;
+    client.until(is("message_stop")).await;
+    stage.model.push(Reply::text("Chào."));
+    client.send(&message("trader", "s", "Chào")).await;
+    client.until(is("message_stop")).await;
+}
+
+#[tokio::test]
 async fn a_message_that_is_queued_reaches_the_model_after_the_decision() {
     let stage = Stage::solo().await;
     let mut client = held(&stage, "queue").await;

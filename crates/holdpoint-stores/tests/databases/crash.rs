@@ -1,130 +1,45 @@
 //! Crash at every write: a child process is killed with -9 at each of them, or its connection is cut while a write is on
 //! its way, and what is left goes on to the end.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdpoint_core::ids::RunId;
-use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::Store;
-use holdpoint_testkit::clock::TestClock;
-use holdpoint_testkit::crash::{Acknowledged, Attempt, Cut, CutStore, Scenario, World, check, play, scenarios};
+use holdpoint_testkit::crash::killed::{self, clock_at, go_on, run_id, scenario};
+use holdpoint_testkit::crash::{Acknowledged, Attempt, Cut, Scenario, World, check, play, scenarios};
 use holdpoint_testkit::servers::{Proxy, When};
 
 use crate::database::{Database, WRITE, WRITTEN};
 
-/// Tells a test binary that it is the child; holds the folder, the scenario, the write and the cut.
-const CHILD: &str = "HOLDPOINT_CRASH_CHILD";
-
 /// Tells the child which database is meant.
 const PLACE: &str = "HOLDPOINT_CRASH_PLACE";
-
-/// What the child says when the cut is reached.
-const REACHED: &str = "holdpoint: the cut is reached";
-
-/// What the child says when it came to its end first.
-const FINISHED: &str = "holdpoint: the run is over";
-
-fn run_id() -> RunId {
-    "run_0198c0ffee007000800000000000beef".parse().unwrap()
-}
-
-fn clock_at(hours: u64) -> TestClock {
-    let clock = TestClock::at(Timestamp::from_millis(1_794_735_000_000));
-    clock.advance(Duration::from_secs(3_600 * hours));
-    clock
-}
-
-fn scenario(name: &str) -> Scenario {
-    scenarios().into_iter().find(|scenario| scenario.name == name).unwrap()
-}
 
 /// Not a test of its own: the process that is killed.
 #[test]
 fn the_process_that_is_killed() {
-    let (Ok(order), Ok(place)) = (std::env::var(CHILD), std::env::var(PLACE)) else { return };
-    let fields: Vec<&str> = order.split('|').collect();
-    let [folder, name, write, cut] = fields[..] else { panic!("{order}") };
-    let (folder, write) = (PathBuf::from(folder), write.parse().unwrap());
-    let cut = Cut::ALL.into_iter().find(|known| format!("{known:?}") == cut).unwrap();
-    let scenario = scenario(name);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-    runtime.block_on(async move {
-        let clock = clock_at(0);
-        let reached = Arc::new(|cut| {
-            println!("\n{REACHED}");
-            std::io::stdout().flush().unwrap();
-            // Torn: the write goes its way while the signal comes. Otherwise this is where it ends.
-            if cut != Cut::Torn {
-                stand_still();
-            }
-        });
-        let store = Database::open_at(&place).await.going_by(clock.shared());
-        let store = CutStore::cutting(Arc::new(store), write, cut, reached);
-        let world = World::in_file(&folder.join("world"));
-        let mut acknowledged = Acknowledged::in_file(&folder.join("acknowledged"));
-        match play(&scenario, run_id(), store, &clock, &world, &mut acknowledged).await {
-            Attempt::CutOff => stand_still(),
-            // Outcomes that come together are written together: now and then a run has fewer writes than were counted.
-            Attempt::Finished(_) => println!("\n{FINISHED}"),
-        }
+    killed::be_the_child(|_, clock| async move {
+        let place = std::env::var(PLACE).unwrap();
+        let store: Arc<dyn Store> = Arc::new(Database::open_at(&place).await.going_by(clock.shared()));
+        store
     });
-}
-
-fn stand_still() -> ! {
-    loop {
-        std::thread::park();
-    }
-}
-
-fn spawn(folder: &Path, database: &Database, scenario: &Scenario, write: u32, cut: Cut) -> Child {
-    let order = format!("{}|{}|{write}|{cut:?}", folder.display(), scenario.name);
-    Command::new(std::env::current_exe().unwrap())
-        .args(["databases::crash::the_process_that_is_killed", "--exact", "--nocapture"])
-        .env(CHILD, order)
-        .env(PLACE, database.place())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap()
-}
-
-/// Waits for the cut, then kills with -9; says whether the cut came.
-fn kill_at_cut(mut child: Child, place: &str) -> bool {
-    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let said = lines.find(|line| line == REACHED || line == FINISHED);
-    let is_cut = said.unwrap_or_else(|| panic!("{place}: the child ended before the cut")) == REACHED;
-    child.kill().unwrap();
-    child.wait().unwrap();
-    is_cut
 }
 
 /// One cell of the matrix; says whether the cut came.
 async fn kill_at(scenario: &Scenario, write: u32, cut: Cut) -> bool {
     let place = format!("killed {cut:?} write {write}");
     let (folder, database) = (tempfile::tempdir().unwrap(), Database::new().await);
-    let is_cut = kill_at_cut(spawn(folder.path(), &database, scenario, write, cut), &place);
+    let (child, environment) = ("databases::crash::the_process_that_is_killed", [(PLACE, database.place())]);
+    let is_cut = killed::kill_child(child, &environment, folder.path(), scenario, (write, cut));
     let clock = clock_at(24);
     let store: Arc<dyn Store> = Arc::new(database.open(clock.shared()).await);
-    let world = World::in_file(&folder.path().join("world"));
-    let mut acknowledged = Acknowledged::in_file(&folder.path().join("acknowledged"));
-    let attempt = play(scenario, run_id(), store.clone(), &clock, &world, &mut acknowledged).await;
-    let Attempt::Finished(run) = attempt else { panic!("{place}: the store vanished after the restart") };
+    let (run, world, acknowledged) = go_on(scenario, &place, folder.path(), &store, &clock).await;
     check(scenario, &place, &run, &store, &world, &acknowledged).await;
     is_cut
 }
 
 async fn count_writes(scenario: &Scenario) -> u32 {
-    let (clock, world, mut acknowledged) = (clock_at(0), World::in_memory(), Acknowledged::default());
-    let database = Database::new().await;
-    let store: Arc<dyn Store> = Arc::new(database.open(clock.shared()).await);
-    let counting = CutStore::counting(store.clone());
-    let attempt = play(scenario, run_id(), counting.clone(), &clock, &world, &mut acknowledged).await;
-    let Attempt::Finished(run) = attempt else { panic!("{}: cut off without a cut", scenario.name) };
-    check(scenario, "uncut", &run, &store, &world, &acknowledged).await;
-    counting.writes()
+    let (database, clock) = (Database::new().await, clock_at(0));
+    killed::count_writes(scenario, Arc::new(database.open(clock.shared()).await), &clock).await
 }
 
 async fn killed_at_every_write_of(name: &str) {

@@ -5,6 +5,7 @@
 
 mod check;
 mod cut;
+pub mod killed;
 pub mod lost;
 mod person;
 mod scenario;

@@ -1,7 +1,9 @@
 //! Where people are told: what only shows when it is put together as for serving.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context as _, Result};
-use holdpoint_config::{Code, Diagnostic, NotificationTarget, ServerConfig, Severity, SlackTarget};
+use holdpoint_config::{Code, Diagnostic, NotificationTarget, ServerConfig, Severity};
 use secrecy::ExposeSecret as _;
 
 use crate::notifications;
@@ -21,31 +23,40 @@ pub(super) fn problems(config: &ServerConfig, agents: &[String]) -> Result<Vec<D
     if let Err(error) = notifications::of(config) {
         problems.push(Diagnostic::outside(FILE, Severity::Error, Code::BadValue, format!("{error:#}")));
     }
-    for told in config.notifications.iter().filter(|_| !agents.is_empty()) {
-        for agent in told.agents.iter().filter(|agent| agents.iter().all(|known| known != agent.as_str())) {
-            let message =
-                format!("notifications: {}: there is no agent called {agent}, so nobody is told of it", told.name);
-            problems.push(Diagnostic::outside(FILE, Severity::Warning, Code::BadName, message));
-        }
+    // Where the agents cannot be read, that is told already.
+    if !agents.is_empty() {
+        problems.extend(strangers(config, agents));
     }
-    let slack: Vec<(&str, &SlackTarget)> = config
-        .notifications
-        .iter()
-        .filter_map(|told| match &told.target {
-            NotificationTarget::Slack(target) => Some((told.name.as_str(), target)),
-            NotificationTarget::Webhook(_) | NotificationTarget::Email(_) => None,
+    problems.extend(shared_apps(config));
+    Ok(problems)
+}
+
+/// Agents of which somebody is to be told, and which there are not.
+fn strangers(config: &ServerConfig, agents: &[String]) -> Vec<Diagnostic> {
+    let named = config.notifications.iter().flat_map(|told| told.agents.iter().map(|agent| (&told.name, agent)));
+    named
+        .filter(|(_, agent)| agents.iter().all(|known| known != agent.as_str()))
+        .map(|(name, agent)| {
+            let message = format!("notifications: {name}: there is no agent called {agent}, so nobody is told of it");
+            Diagnostic::outside(FILE, Severity::Warning, Code::BadName, message)
         })
-        .collect();
-    for (index, (name, target)) in slack.iter().enumerate() {
-        let is_same = |other: &SlackTarget| other.bot_token.expose_secret() == target.bot_token.expose_secret();
-        if let Some((first, _)) = slack[..index].iter().find(|(_, other)| is_same(other)) {
+        .collect()
+}
+
+/// Entries that share a Slack app: all its clicks come to one address.
+fn shared_apps(config: &ServerConfig) -> Vec<Diagnostic> {
+    let mut apps: BTreeMap<&str, &str> = BTreeMap::new();
+    let mut problems = Vec::new();
+    for told in &config.notifications {
+        let NotificationTarget::Slack(target) = &told.target else { continue };
+        let name = told.name.as_str();
+        let first = *apps.entry(target.bot_token.expose_secret()).or_insert(name);
+        if first != name {
             let message =
                 format!("notifications: {first} and {name} are one Slack app, which sends clicks to one address");
-            let problem = Diagnostic::outside(FILE, Severity::Warning, Code::BadValue, message);
-            problems.push(
-                problem.with_hint(format!("make an app of its own for {name}: its buttons do not count otherwise")),
-            );
+            let hint = format!("make an app of its own for {name}: its buttons do not count otherwise");
+            problems.push(Diagnostic::outside(FILE, Severity::Warning, Code::BadValue, message).with_hint(hint));
         }
     }
-    Ok(problems)
+    problems
 }

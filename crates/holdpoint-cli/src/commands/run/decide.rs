@@ -142,7 +142,7 @@ async fn record(world: &World, asked: &Asked, decision: Decision, rule: Option<N
         rule,
         ..DecisionInput::new(asked.id, decision, ActorId::local())
     };
-    let refusal = match world.runtime.decide_pause(input).await {
+    let refusal = match world.decide(input).await {
         Ok(decided) if decided.pause.is_open() => {
             let missing = decided.pause.approvals_missing();
             render::note(&format!("Your approval is recorded; {missing} more must approve."));

@@ -140,7 +140,7 @@ impl Talk {
                 render::complain(&format!("the run failed ({code}): {message}"));
                 Exit::RunFailed
             }
-            RunEnd::Cancelled { by, reason } => {
+            RunEnd::Cancelled { by, reason, .. } => {
                 render::complain(&format!("the run was cancelled by {by}: {reason}"));
                 Exit::RunFailed
             }

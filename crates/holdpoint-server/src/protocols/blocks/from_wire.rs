@@ -197,6 +197,9 @@ fn message(given: wire::Message, place: Option<&SessionId>) -> Result<Message, R
     if content.trim().is_empty() {
         return Err(bad_command("content: say what is asked of the agent"));
     }
+    if content.contains('\0') {
+        return Err(bad_command("content: the character U+0000 is not taken"));
+    }
     Ok(Message { agent: given.agent_id, session, content })
 }
 

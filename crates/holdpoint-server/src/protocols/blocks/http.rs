@@ -14,7 +14,7 @@ use super::standing::Standing;
 use super::subscription::{Subscription, subscribed};
 use super::wire::control::Control;
 use super::wire::events::Event;
-use crate::access::{Action, Caller};
+use crate::access::{Action, Caller, Identity};
 use crate::app::App;
 use crate::limits::{Query, read_body, require_json};
 use crate::problem::{Code, Problem};
@@ -53,7 +53,8 @@ pub(crate) async fn events(
     let permit = app.streams().take(&caller.actor).map_err(|problem| told(problem.into()))?;
     let first = Frame::json(&subscribed(&session, &standing, None));
     let subscription = Subscription::new(&app, &session, standing, Some(after));
-    Ok(sse::stream(&app, permit, Vec::new(), move |writer| follow(writer, first, subscription)))
+    let identity = Identity::shown(app.access(), &headers).await.map_err(Problem::into_response)?;
+    Ok(sse::watch(&app, permit, identity, Vec::new(), move |writer| follow(writer, first, subscription)))
 }
 
 async fn follow(writer: Writer, first: Frame, mut subscription: Subscription) -> Result<(), Gone> {

@@ -142,7 +142,7 @@ impl Turn {
         self.names.lock().used.get(&self.name).is_some_and(|used| used.target != *target)
     }
 
-    /// The run that a cancel of this name ended: another one since then is not meant. Nothing of it is stored.
+    /// The run that a cancel of this name ended, or found over: another one since then is not meant.
     pub(super) fn ended(&self) -> Option<RunId> {
         self.names.lock().used.get(&self.name)?.ended
     }

@@ -4,15 +4,16 @@ use axum::Json;
 use axum::extract::State;
 use holdpoint_core::decision::{Decision, DecisionInput, Manner};
 use holdpoint_core::ids::PauseId;
-use holdpoint_core::pause::{DecidedPause, Pause, PauseKind, PauseState};
+use holdpoint_core::pause::{DecidedPause, Pause, PauseKind, PauseState, Subject};
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
+use holdpoint_runtime::RunError;
 use http::HeaderMap;
 
 use super::dossier::Dossier;
 use super::path::Named;
 use super::rest::{Wait, rests};
-use super::{VIA, from_wire, idempotency, pauses, to_wire, wire};
+use super::{VIA, edited, from_wire, idempotency, pauses, to_wire, wire};
 use crate::access::{Action, Caller};
 use crate::app::App;
 use crate::limits::{JsonBody, Query};
@@ -51,6 +52,7 @@ pub(super) async fn decide(
     let dossier = pauses::visible(&app, &caller, id).await?;
     let pause = dossier.run.pause(id)?;
     check_may_decide(&app, &caller, &dossier.run, pause, &given.decision, given.rule.is_some())?;
+    check_edit(&app, &dossier.run, pause, &given.decision).await?;
     let input = DecisionInput {
         via: Some(VIA.to_owned()),
         groups: names(&caller, pause),
@@ -150,6 +152,24 @@ pub(crate) fn check_may_decide(
             "you started this run, so somebody else must approve its calls; you may still deny them",
         )),
         false => Ok(()),
+    }
+}
+
+/// Whether edited arguments may take the place of those that an open pause holds: as far as a person would be shown the
+/// same again, and as the policy of the tool says. Its schema is looked at with the decision.
+pub(crate) async fn check_edit(app: &App, run: &Run, pause: &Pause, decision: &Decision) -> Result<(), RunError> {
+    let Decision::ApproveEdited { arguments } = decision else { return Ok(()) };
+    let Subject::Call { path, .. } = &pause.subject else { return Ok(()) };
+    if !pause.is_open() {
+        return Ok(());
+    }
+    let held = run.call(path).map(|call| &call.arguments);
+    edited::check(pause.id, arguments, held)?;
+    match app.graph_of(pause.id.run).await {
+        Ok(graph) => app.runtime().check_edit_by_policy(pause.id, arguments, &graph).await,
+        // Nothing runs without the agent: whoever brings it back has the policy asked.
+        Err(RunError::Refused(Refusal::AgentMissing(_))) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -8,6 +8,7 @@ mod audit;
 mod cursor;
 pub(crate) mod decide;
 pub(crate) mod dossier;
+mod edited;
 mod frames;
 mod from_wire;
 mod history;

@@ -206,7 +206,7 @@ pub(super) async fn cancel(
     query.only(&[])?;
     visible(&app, &caller, Action::CancelRun, id).await?;
     let reason = from_wire::reason(body, &caller.actor);
-    app.cancel_run(id, caller.actor, reason).await?;
+    app.cancel_run(id, caller.actor, reason, None).await?;
     Ok(Json(to_wire::run(&Dossier::read(app.runtime(), id).await?)))
 }
 

@@ -14,7 +14,7 @@ use super::path::Named;
 use super::rest::rests;
 use super::wire::StreamFrame;
 use super::{frames, from_wire, sessions, to_wire};
-use crate::access::{Action, Caller};
+use crate::access::{Action, Caller, Identity};
 use crate::app::App;
 use crate::drive::Starting;
 use crate::limits::{Query, StreamPermit};
@@ -118,11 +118,12 @@ pub(super) async fn session(
     let last = from_wire::last_event_id(&headers)?.or(after).unwrap_or(0);
     sessions::check_visible(&app, &caller, &id).await?;
     let permit = app.streams().take(&caller.actor)?;
+    let identity = Identity::shown(app.access(), &headers).await?;
     let watch = app.runtime().watch_session(&id, last.saturating_add(1));
     // Instances with a bus between them are told, and the runtime itself looks for what they were not told.
     let store = app.runtime().store();
     let must_glance = store.durability().is_shared && store.bus().is_none();
-    Ok(sse::stream(&app, permit, frames::farewell(), move |writer| follow(writer, id, watch, must_glance)))
+    Ok(sse::watch(&app, permit, identity, frames::farewell(), move |writer| follow(writer, id, watch, must_glance)))
 }
 
 /// Writes what happens, for as long as somebody reads.

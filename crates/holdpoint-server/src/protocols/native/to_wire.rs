@@ -80,7 +80,7 @@ pub(super) fn end(end: &RunEnd) -> (Option<String>, Option<wire::RunEnd>) {
         RunEnd::Failed { code, message } => {
             (None, Some(wire::RunEnd { code: code.clone(), message: visible(message), by: None }))
         }
-        RunEnd::Cancelled { by, reason } => {
+        RunEnd::Cancelled { by, reason, .. } => {
             let (code, message) = ("cancelled".to_owned(), visible(reason));
             (None, Some(wire::RunEnd { code, message, by: Some(by.to_string()) }))
         }

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use super::wire::StreamFrame;
 use super::{frames, from_wire, pauses, wire};
-use crate::access::{Action, Caller};
+use crate::access::{Action, Caller, Identity};
 use crate::app::App;
 use crate::limits::Query;
 use crate::problem::Problem;
@@ -50,8 +50,9 @@ pub(super) async fn watch(
     from_wire::wants_stream(&headers)?;
     query.only(&[])?;
     let permit = app.streams().take(&caller.actor)?;
+    let identity = Identity::shown(app.access(), &headers).await?;
     let inbox = Inbox { app: app.clone(), caller, open: BTreeMap::new() };
-    Ok(sse::stream(&app, permit, frames::farewell(), move |writer| async move {
+    Ok(sse::watch(&app, permit, identity, frames::farewell(), move |writer| async move {
         // Watching begins before the first look, so that nothing falls in between.
         let watch = inbox.app.runtime().watch_pauses();
         match inbox.follow(&writer, watch).await {

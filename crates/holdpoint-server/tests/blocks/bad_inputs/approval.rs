@@ -90,7 +90,9 @@ async fn bad_decisions_are_refused_and_the_pause_is_untouched() {
         row(12, decide(json!(["approve"])), "bad_decisions", "decisions[0]"),
         row(12, decide(json!([approve, {}])), "bad_decisions", "decisions[1]"),
         row(12, decide(json!([approve, null])), "bad_decisions", "decisions[1]"),
-        row(13, decide(json!([{"type": "run_again"}])), "not_allowed", ""),
+        row(12, decide(json!([{"type": "run_again"}])), "bad_decisions", "allowed: approve"),
+        row(12, decide(json!([{"type": "respond", "message": "done"}])), "bad_decisions", "allowed: approve"),
+        row(12, decide(json!([{"type": "happened", "message": "done"}])), "bad_decisions", "allowed: approve"),
         row(14, decide(json!([{"type": "edit"}, approve])), "bad_decisions", "edited_action"),
         row(14, decide(json!([{"type": "approve", "edited_action": trade}])), "bad_decisions", "edited_action"),
         row(14, decide(json!([{"type": "edit", "edited_action": trade}])), "bad_decisions", "edit"),
@@ -106,7 +108,13 @@ async fn bad_decisions_are_refused_and_the_pause_is_untouched() {
             "bad_json",
             "",
         ),
-        // Numbers that a tool would not be given as they were sent.
+        // What the policy would not let run, and what a screen cannot show.
+        row(16, args(json!({"symbol": "VNM", "quantity": 10_001})), "invalid_args", "at most 10000 at once"),
+        row(16, args(json!({"symbol": "V\u{0}M", "quantity": 5})), "invalid_args", "U+0000"),
+        // Numbers that a tool would not be given as they were sent, or that a page would have changed.
+        row(25, price("9007199254740993"), "invalid_args", "9007199254740993"),
+        row(25, price("-9007199254740992"), "invalid_args", "-9007199254740992"),
+        row(25, price("18446744073709551615"), "invalid_args", "18446744073709551615"),
         row(25, price("18446744073709551616"), "invalid_args", "18446744073709551616"),
         row(25, price("-9223372036854775809"), "invalid_args", "-9223372036854775809"),
         row(25, price("1e400"), "invalid_args", "decisions[0].edited_action.args: 1e+400"),
@@ -288,6 +296,35 @@ async fn pings_and_what_cannot_be_read_count_as_commands_do() {
         assert!(refused.len() > 5, "{frame:?}: {told:?}");
         assert!(refused.iter().all(|told| told.get("request_id").and_then(Value::as_str) == name), "{refused:?}");
     }
+}
+
+#[tokio::test]
+async fn pings_of_the_socket_itself_that_come_too_fast_end_the_connection() {
+    let limits = Limits { requests_per_second: 1, requests_burst: 5, ..Limits::default() };
+    let stage = Stage::with(Setup { limits: Some(limits), ..Setup::default() }).await;
+    let mut client = stage.connect().await;
+    for _ in 0..20 {
+        client.send_frame(Message::Ping(Vec::new().into())).await;
+    }
+    let code = loop {
+        if let Err(code) = client.try_next().await {
+            break code;
+        }
+    };
+    assert_eq!(code, Some(4013));
+}
+
+#[tokio::test]
+async fn a_message_with_a_nul_is_refused() {
+    let stage = Stage::solo().await;
+    let mut client = stage.connect().await;
+    for content in [json!("a\u{0}b"), json!([{"type": "text", "text": "a"}, {"type": "text", "text": "\u{0}"}])] {
+        let told =
+            client.ask(&json!({"type": "message", "agent_id": "trader", "content": content}), "message_start").await;
+        assert_eq!(told["error"]["code"], "bad_command", "{told}");
+        assert!(told["error"]["message"].as_str().unwrap().contains("U+0000"), "{told}");
+    }
+    assert_eq!(stage.model.requests().len(), 0);
 }
 
 #[tokio::test]

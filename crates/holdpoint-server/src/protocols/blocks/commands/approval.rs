@@ -21,7 +21,7 @@ use crate::protocols::blocks::from_wire::{Approval, Given};
 use crate::protocols::blocks::projection::{AskState, Request, Use};
 use crate::protocols::blocks::refuse::{self, Refused, bad_answers, bad_decisions};
 use crate::protocols::blocks::standing::look;
-use crate::protocols::native::decide::{check_may_decide, names};
+use crate::protocols::native::decide::{check_edit, check_may_decide, names};
 
 /// Decides what a request asks.
 pub(in crate::protocols::blocks) async fn approval(
@@ -50,7 +50,9 @@ pub(in crate::protocols::blocks) async fn approval(
     }
     let rulings = read(app, &request, &approval).await?;
     for ruling in &rulings.open {
-        check_may_decide(app, caller, &run, run.pause(ruling.pause)?, &ruling.decision, false)?;
+        let pause = run.pause(ruling.pause)?;
+        check_may_decide(app, caller, &run, pause, &ruling.decision, false)?;
+        check_edit(app, &run, pause, &ruling.decision).await.map_err(|error| refused(error, &request))?;
     }
     let inputs = inputs(caller, request_id, &run, rulings)?;
     let decided = app.runtime().decide_pauses(inputs).await.map_err(|error| refused(error, &request))?;

@@ -138,7 +138,9 @@ fn check(index: usize, ask: &Ask, given: &GivenDecision) -> Result<(), Refused> 
     if !ask.allowed.contains(&given.choice.name()) {
         let (choice, allowed) = (given.choice.name(), ask.allowed.join(", "));
         let message = format!("{at}: {choice} is not allowed for {}; allowed: {allowed}", echo(&ask.name));
-        return Err(Refused::new(Code::NotAllowed, message));
+        // The others are no decisions about an ordinary call at all.
+        let is_known = matches!(given.choice, Choice::Approve | Choice::Reject { .. } | Choice::Edit { .. });
+        return Err(Refused::new(if is_known { Code::NotAllowed } else { Code::BadDecisions }, message));
     }
     match &given.choice {
         Choice::Edit { name, .. } if *name != ask.name => {

@@ -54,7 +54,10 @@ pub(in crate::protocols::blocks) async fn message(
         sending.check_name(events).await?;
     }
     match sending.under_way().await? {
-        None => sending.start().await,
+        None => {
+            sending.check_nobody_waits().await?;
+            sending.start().await
+        }
         Some(run) => sending.hand_over(&run).await,
     }
 }
@@ -111,6 +114,22 @@ impl Sending<'_> {
                 Ok(run.end().is_none().then_some(run))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// Refuses a message while another agent of the session waits for somebody: what is asked there comes first, and is not
+    /// this agent's to queue behind or to supersede.
+    async fn check_nobody_waits(&self) -> Result<(), Refused> {
+        let runtime = self.app.runtime();
+        let waiting = RunFilter {
+            session: Some(self.session.clone()),
+            status: Some(RunStatus::Waiting),
+            limit: 1,
+            ..RunFilter::default()
+        };
+        match runtime.list_runs(&waiting).await?.runs.first() {
+            Some(row) => Err(self.busy(&runtime.read_run(row.run).await?).await?),
+            None => Ok(()),
         }
     }
 

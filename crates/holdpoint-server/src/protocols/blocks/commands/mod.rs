@@ -95,7 +95,7 @@ impl Order {
                 message::message(app, caller, name, message, (session, run)).await
             }
             Self::Approval(approval) => approval::approval(app, caller, name, approval).await,
-            Self::Cancel { session } => cancel::cancel(app, caller, session, ended).await,
+            Self::Cancel { session } => cancel::cancel(app, caller, name, session, ended).await,
         }
     }
 

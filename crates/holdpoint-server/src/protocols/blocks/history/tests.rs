@@ -151,7 +151,7 @@ fn what_nobody_answered_says_so() {
 fn words_said_while_work_goes_on_follow_the_group() {
     let mut session = held();
     session.give(0, Input::Stage { content: "nhanh lên".into(), by: ActorId::local(), request: None });
-    session.give(0, Input::Cancel { by: ActorId::local(), reason: "enough".to_owned() });
+    session.give(0, Input::Cancel { by: ActorId::local(), reason: "enough".to_owned(), request: None });
     let messages = told(&session.facts());
     let last = messages.last().unwrap();
     assert_eq!((last["role"].as_str(), last["content"][0]["text"].as_str()), (Some("user"), Some("nhanh lên")));

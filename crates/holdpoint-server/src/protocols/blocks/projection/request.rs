@@ -152,6 +152,8 @@ pub(in super::super) enum Use {
     Message,
     /// A decision about the request of this key.
     Approval(String),
+    /// The end of this run.
+    Cancel(RunId),
 }
 
 /// What a request weighs beside what is asked about.

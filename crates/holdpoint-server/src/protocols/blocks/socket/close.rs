@@ -24,6 +24,8 @@ pub(super) enum Closing {
     TooLarge,
     /// There are as many connections as there may be.
     Overloaded,
+    /// The client's own pings come too fast. There is no frame that would refuse one.
+    Flooded,
 }
 
 impl Closing {
@@ -39,6 +41,7 @@ impl Closing {
             Self::TooSlow => (4009, "events were not read in time: come back with after"),
             Self::TooLarge => (4010, "a message is too large"),
             Self::Overloaded => (4013, "too many connections: come back later"),
+            Self::Flooded => (4013, "too many pings: one now and then is enough"),
         };
         Some(CloseFrame { code, reason: reason.into() })
     }

@@ -7,13 +7,13 @@ use axum::extract::ws::{Message, WebSocket};
 use futures_util::stream::{AbortHandle, SelectAll, Stream, StreamExt as _, abortable, unfold};
 use holdpoint_core::ids::SessionId;
 use holdpoint_runtime::RunError;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::SecretString;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::close::Closing;
 use super::outbox::Outbox;
-use crate::access::{Action, Caller};
+use crate::access::{Action, Caller, Identity};
 use crate::app::App;
 use crate::limits::{Pace, StreamPermit};
 use crate::protocols::blocks::commands::{self, Answer, Done, Order};
@@ -25,13 +25,6 @@ use crate::protocols::blocks::subscription::{Subscription, subscribed};
 use crate::protocols::blocks::wire::control::Control;
 use crate::protocols::blocks::wire::events::{Body, Event};
 use crate::protocols::blocks::{PROTOCOL, seconds};
-
-/// Who is at the other end.
-pub(super) struct Identity {
-    pub(super) caller: Caller,
-    /// What they showed, so that it can be seen whether it still holds.
-    pub(super) token: Option<SecretString>,
-}
 
 /// One connection.
 pub(super) struct Connection {
@@ -164,7 +157,7 @@ impl Connection {
                 };
                 return self.out.send(&refused.told(None)).await;
             }
-            Message::Ping(_) => return if self.pings.take() { Ok(()) } else { Err(Closing::Overloaded) },
+            Message::Ping(_) => return if self.pings.take() { Ok(()) } else { Err(Closing::Flooded) },
             Message::Pong(_) => return Ok(()),
             Message::Close(_) => return Err(Closing::Gone),
         };
@@ -212,8 +205,8 @@ impl Connection {
         request_id: Option<String>,
     ) -> Result<(), Closing> {
         if let Seat::Known { identity, .. } = seat {
-            let is_same = match self.app.access().caller_with(token.expose_secret()).await {
-                Ok(caller) => caller.actor == identity.caller.actor,
+            let is_same = match Identity::with(self.app.access(), token).await {
+                Ok(again) => again.caller.actor == identity.caller.actor,
                 Err(_) => false,
             };
             let actor = identity.caller.actor.to_string();
@@ -225,15 +218,15 @@ impl Connection {
                 }
             };
         }
-        let caller = match self.app.access().caller_with(token.expose_secret()).await {
-            Ok(caller) => caller,
+        let identity = match Identity::with(self.app.access(), token).await {
+            Ok(identity) => identity,
             Err(problem) => {
                 self.out.send(&Refused::from(problem).told(request_id)).await?;
                 return Err(Closing::NotAuthenticated);
             }
         };
-        let actor = caller.actor.to_string();
-        *seat = self.seat(Some(Identity { caller, token: Some(token) })).ok_or(Closing::Overloaded)?;
+        let actor = identity.caller.actor.to_string();
+        *seat = self.seat(Some(identity)).ok_or(Closing::Overloaded)?;
         self.out.send(&Control::AuthOk { actor, request_id }).await
     }
 
@@ -411,11 +404,5 @@ async fn sleep_until(until: Option<Instant>) {
 
 /// A credential may have run out since it was shown.
 async fn check_still(app: &App, identity: &Identity) -> Result<(), Closing> {
-    let Some(token) = &identity.token else { return Ok(()) };
-    match app.access().caller_with(token.expose_secret()).await {
-        Ok(caller) if caller == identity.caller => Ok(()),
-        // The identity provider is out of reach for now; what held a moment ago is taken to hold.
-        Err(problem) if problem.status() == http::StatusCode::SERVICE_UNAVAILABLE => Ok(()),
-        _ => Err(Closing::NotAuthenticated),
-    }
+    if identity.holds(app.access()).await { Ok(()) } else { Err(Closing::NotAuthenticated) }
 }

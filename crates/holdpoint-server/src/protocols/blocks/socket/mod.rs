@@ -12,10 +12,9 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::ws::{WebSocket, WebSocketUpgrade};
 use axum::response::Response;
 use http::HeaderMap;
-use secrecy::SecretString;
 
-use self::connection::{Connection, Identity};
-use crate::access::{Access, Caller};
+use self::connection::Connection;
+use crate::access::Identity;
 use crate::app::App;
 use crate::limits::Query;
 use crate::problem::{Code, Problem};
@@ -43,7 +42,7 @@ pub(super) async fn open(
         let detail = format!("this address speaks WebSocket: open one, with the sub-protocol {SUB_PROTOCOL}");
         Problem::new(Code::INVALID_HEADER, detail)
     })?;
-    let identity = identify(&app, &headers).await?;
+    let identity = Identity::shown(app.access(), &headers).await?;
     if let Some(identity) = &identity {
         app.rate().take(&identity.caller.actor)?;
     }
@@ -60,18 +59,4 @@ pub(super) async fn open(
         // A stop waits for the connection's last words.
         tracked.track_future(Box::pin(Connection::new(app, socket).serve(identity)))
     }))
-}
-
-/// Who opens a connection; `None` where they have not said yet.
-async fn identify(app: &App, headers: &HeaderMap) -> Result<Option<Identity>, Problem> {
-    if app.access().is_solo() {
-        return Ok(Some(Identity { caller: Caller::solo(), token: None }));
-    }
-    match Access::shown(headers)? {
-        None => Ok(None),
-        Some(token) => {
-            let caller = app.access().caller_with(token).await?;
-            Ok(Some(Identity { caller, token: Some(SecretString::from(token)) }))
-        }
-    }
 }

@@ -384,7 +384,7 @@ impl Narrator {
                 chunks.push(self.make.error(code, message));
                 "error"
             }
-            RunEnd::Cancelled { by, reason } => {
+            RunEnd::Cancelled { by, reason, .. } => {
                 chunks.push(self.make.error("cancelled", &format!("the run was ended by {by}: {reason}")));
                 "error"
             }

@@ -241,7 +241,7 @@ impl Narrator {
             RunEnd::Failed { code, message } => {
                 vec![Frame::Error(StreamError { code: code.clone(), message: visible(message), retryable: false })]
             }
-            RunEnd::Cancelled { by, reason } => {
+            RunEnd::Cancelled { by, reason, .. } => {
                 let message = format!("the run was ended by {by}: {}", visible(reason));
                 vec![Frame::Error(StreamError { code: "aborted".to_owned(), message, retryable: false })]
             }

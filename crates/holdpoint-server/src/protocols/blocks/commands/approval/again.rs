@@ -29,7 +29,11 @@ pub(super) async fn answer(
     let name = Name { by: &caller.actor, name };
     let mut note = approval.note.as_deref();
     for (ask, meant) in request.asks.iter().zip(meant(app, request, approval).await?) {
-        let Some((decision, manner)) = name.given(run.pause(ask.pause)?) else { continue };
+        let Some((decision, manner)) = name.given(run.pause(ask.pause)?) else {
+            // Settled through another door before: whoever says the opposite now did not say so then.
+            decisions::check_agrees(&ask.state, &meant.decision).map_err(|_| request_id_reused())?;
+            continue;
+        };
         if *decision != meant.recorded || manner.is_some_and(|manner| manner != meant.manner) {
             return Err(request_id_reused());
         }

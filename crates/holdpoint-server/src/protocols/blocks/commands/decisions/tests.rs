@@ -92,7 +92,13 @@ fn another_tools_name_or_a_decision_of_another_kind_is_not_allowed() {
     let one = vec![ask(1, "buy")];
     let other = json!([{"type": "edit", "edited_action": {"name": "sell", "args": {}}}]);
     refuses(&one, other, "not_allowed", "must stay \"buy\"");
-    refuses(&one, json!([{"type": "run_again"}]), "not_allowed", "allowed: approve, edit, reject");
+    let mut unchangeable = one.clone();
+    unchangeable[0].allowed = &["approve", "reject"];
+    let edit = json!([{"type": "edit", "edited_action": {"name": "buy", "args": {}}}]);
+    refuses(&unchangeable, edit, "not_allowed", "allowed: approve, reject");
+    for stranger in [json!({"type": "run_again"}), json!({"type": "respond", "message": "done"})] {
+        refuses(&one, json!([stranger]), "bad_decisions", "allowed: approve, edit, reject");
+    }
     let listed = json!([{"type": "edit", "edited_action": {"name": "buy", "args": [1]}}]);
     refuses(&one, listed, "invalid_args", "an object expected");
 }

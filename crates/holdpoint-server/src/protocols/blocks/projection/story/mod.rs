@@ -11,7 +11,7 @@ mod size;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use holdpoint_core::event::{RunEvent, RunStarted};
+use holdpoint_core::event::{RunEnd, RunEvent, RunStarted};
 use holdpoint_core::ids::{CallPath, FramePath, PauseId, RunId};
 use holdpoint_core::run::{Phase, Run};
 use holdpoint_core::step::Step;
@@ -124,6 +124,10 @@ impl Story {
                 if let Some(name) = &staged.request {
                     scene.requests.name(staged.by.clone(), name.clone(), Use::Message);
                 }
+                return;
+            }
+            RunEvent::RunFinished(RunEnd::Cancelled { by, request: Some(name), .. }) => {
+                scene.requests.name(by.clone(), name.clone(), Use::Cancel(self.run.id()));
                 return;
             }
             _ => return,

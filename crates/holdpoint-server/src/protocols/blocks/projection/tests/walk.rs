@@ -233,7 +233,7 @@ impl Walk {
     fn mishap(&mut self, run: usize) {
         let by = ActorId::local();
         let input = match self.dice.below(4) {
-            0 => Input::Cancel { by, reason: "enough".to_owned() },
+            0 => Input::Cancel { by, reason: "enough".to_owned(), request: None },
             1 => Input::Fail { code: "model_failed".to_owned(), message: "it did".to_owned() },
             _ => Input::Stage { content: "one more thing".into(), by, request: None },
         };

@@ -207,7 +207,7 @@ fn an_output_that_is_not_the_models_last_words_is_said() {
 #[test]
 fn a_run_ends_as_it_ended() {
     let ends = [
-        (Input::Cancel { by: ActorId::local(), reason: "enough".to_owned() }, "cancelled", json!(null)),
+        (Input::Cancel { by: ActorId::local(), reason: "enough".to_owned(), request: None }, "cancelled", json!(null)),
         (
             Input::Fail { code: "model_failed".to_owned(), message: "it\u{202e} did".to_owned() },
             "error",

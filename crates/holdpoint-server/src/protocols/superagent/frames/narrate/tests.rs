@@ -294,7 +294,7 @@ fn an_end_that_is_no_output_is_an_error() {
     telling.finishes(RunEnd::Failed { code: "turns_exhausted".to_owned(), message: "too many".to_owned() });
     telling.check(&["error turns_exhausted too many"], Some(Stop::Over));
     let mut telling = Telling::begin();
-    telling.finishes(RunEnd::Cancelled { by: ActorId::local(), reason: "aborted".to_owned() });
+    telling.finishes(RunEnd::Cancelled { by: ActorId::local(), reason: "aborted".to_owned(), request: None });
     telling.check(&["error aborted the run was ended by local: aborted"], Some(Stop::Over));
 }
 
