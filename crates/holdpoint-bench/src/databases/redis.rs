@@ -19,6 +19,7 @@ pub(crate) fn redis(options: &Rounds) -> Result<()> {
     // Of its own: nobody else's data is in the way, and none is lost.
     let server = OwnServer::redis().map_err(anyhow::Error::msg)?;
     tokio::runtime::Runtime::new()?.block_on(async {
+        stop_rewriting(server.address()).await?;
         let (mut here, mut elsewhere) = (Vec::new(), Vec::new());
         for number in 1..=options.rounds {
             eprintln!("round {number} of {}", options.rounds);
@@ -42,6 +43,14 @@ pub(crate) fn redis(options: &Rounds) -> Result<()> {
         tell("decisions elsewhere", "SET by script", &elsewhere);
         Ok(())
     })
+}
+
+/// The server rewrites its log now and then, which would fall into some measurements and not into others.
+async fn stop_rewriting(address: &str) -> Result<()> {
+    let mut connection = Client::open(address)?.get_multiplexed_async_connection().await?;
+    let mut command = redis::cmd("CONFIG");
+    command.arg("SET").arg("auto-aof-rewrite-percentage").arg(0);
+    Ok(command.query_async(&mut connection).await?)
 }
 
 /// A store with keys of its own.

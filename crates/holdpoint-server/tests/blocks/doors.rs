@@ -245,3 +245,68 @@ async fn an_edit_that_the_policy_would_not_let_run_is_refused_before_it_is_recor
     client.until(is("message_stop")).await;
     assert!(stage.tools.calls()[0].contains("10000"), "{:?}", stage.tools.calls());
 }
+
+#[tokio::test]
+async fn what_was_approved_elsewhere_is_told_also_where_the_rest_is_withdrawn_or_superseded() {
+    for (agent, outcome) in [("trader", "withdrawn"), ("supersede", "superseded")] {
+        let stage = Stage::solo().await;
+        let mut client = stage.connect().await;
+        stage.model.push(Reply::call("execute_trade", trade("VNM")).and_call("execute_trade", trade("FPT")));
+        client.send(&crate::stage::message(agent, "s", "Mua")).await;
+        until_asked(&mut client).await;
+        let open = pauses(&stage).await;
+        let vnm = open.iter().find(|pause| pause["args"]["symbol"] == "VNM").unwrap();
+        decide_natively(&stage, vnm, json!({"decision": "approve"})).await;
+        stage.model.push(Reply::text("Thôi."));
+        match outcome {
+            "withdrawn" => client.send(&json!({"type": "cancel", "session_id": "s"})).await,
+            _ => client.send(&crate::stage::message(agent, "s", "Thôi")).await,
+        }
+        let told = client.until(is("message_stop")).await;
+        let resolved = told.iter().find(|event| event["type"] == "approval_resolved").unwrap();
+        assert_eq!(resolved["outcome"], outcome, "{resolved}");
+        let shown = json!([{"type": "approve"}, {"type": "reject", "outcome": outcome}]);
+        let result = told.iter().find(|event| event["delta"]["decisions"].is_array());
+        assert_eq!(result.unwrap_or_else(|| panic!("{told:?}"))["delta"]["decisions"], shown);
+        let history = stage.history("s").await;
+        let mut blocks = history.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let request = blocks.find(|block| block["type"] == "approval_request").unwrap();
+        assert_eq!(request["submittedDecisions"], shown, "{request}");
+    }
+}
+
+#[tokio::test]
+async fn a_decision_that_is_copied_is_meant_for_what_is_open_and_one_that_comes_too_late_says_for_which() {
+    let stage = Stage::solo().await;
+    let calls = Reply::call("execute_trade", trade("VNM")).and_call("execute_trade", trade("FPT"));
+    let (mut client, _watcher) = held(&stage, calls.and_call("execute_trade", trade("HPG"))).await;
+    let open = pauses(&stage).await;
+    let of = |symbol: &str| open.iter().find(|pause| pause["args"]["symbol"] == symbol).unwrap();
+    decide_natively(&stage, of("FPT"), json!({"decision": "deny", "message": "no"})).await;
+    let each = approve("s_1", json!([{"type": "approve"}, {"type": "approve"}, {"type": "approve"}]));
+    let told = client.ask(&each, "approval_resolved").await;
+    assert_eq!(told["error"]["code"], "already_decided", "{told}");
+    let sentence = told["error"]["message"].as_str().unwrap();
+    assert!(sentence.contains("decisions[1] (execute_trade)") && sentence.contains("say reject"), "{sentence}");
+    stage.model.push(Reply::text("Xong."));
+    client.send(&approve("s_1", json!([{"type": "approve"}]))).await;
+    client.until(is("message_stop")).await;
+    let mut ran = stage.tools.calls();
+    ran.sort();
+    assert_eq!(ran.len(), 2, "{ran:?}");
+    assert!(ran.iter().all(|call| !call.contains("FPT")), "{ran:?}");
+    let late = client.ask(&approve("s_1", json!([{"type": "approve"}])), "approval_resolved").await;
+    assert_eq!(late["error"]["details"]["outcomes"], json!(["approve", "reject", "approve"]), "{late}");
+}
+
+#[tokio::test]
+async fn a_command_in_the_address_of_its_session_need_not_name_it() {
+    let stage = Stage::solo().await;
+    let (mut client, _watcher) = held(&stage, Reply::call("execute_trade", trade("VNM"))).await;
+    let mut command = approve("s_1", json!([{"type": "reject"}]));
+    command.as_object_mut().unwrap().remove("session_id");
+    stage.model.push(Reply::text("Thôi."));
+    let answer = stage.command("s", &command).await;
+    assert_eq!((answer.status, &answer.json()["outcome"]), (200, &json!("decided")), "{}", answer.body);
+    client.until(is("message_stop")).await;
+}

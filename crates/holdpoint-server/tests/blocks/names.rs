@@ -145,6 +145,9 @@ async fn an_approval_among_several_keeps_its_name_while_others_are_missing() {
     stage.connect_by("ben").await.send(&vote).await;
     owner.until(is("message_stop")).await;
     assert_eq!(stage.tools.calls().len(), 1);
+    // What it came to then is its answer for ever.
+    assert_eq!(ana.ask(&vote, "approval_voted").await, voted);
+    assert!(voted["message_id"].is_string(), "{voted}");
 }
 
 #[tokio::test]

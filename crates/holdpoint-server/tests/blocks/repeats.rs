@@ -131,3 +131,67 @@ async fn words_of_ones_own_answer_a_question_that_only_had_options() {
     assert_eq!(told.last().unwrap()["type"], "message_stop", "{told:?}");
     assert!(stage.model.last_request().tool_results()[0].1.contains("dark green"));
 }
+
+#[tokio::test]
+async fn who_sends_a_message_again_on_a_new_connection_is_shown_what_followed() {
+    let stage = Stage::solo().await;
+    let mut first = stage.connect().await;
+    stage.model.push(Reply::call("execute_trade", json!({"symbol": "VNM", "quantity": 1})));
+    let command = named(json!({"type": "message", "agent_id": "trader", "content": "Mua"}), "once");
+    first.send(&command).await;
+    let seen = until_asked(&mut first).await;
+    let mut second = stage.connect().await;
+    second.send(&command).await;
+    let again = until_asked(&mut second).await;
+    let numbers = |events: &[Value]| events.iter().filter_map(|event| event["seq"].as_u64()).collect::<Vec<_>>();
+    assert_eq!(numbers(&again), numbers(&seen), "{again:?}");
+    assert_eq!(again[0]["request_id"], "once", "{again:?}");
+    stage.model.push(Reply::text("Xong."));
+    let session = seen[0]["session_id"].as_str().unwrap();
+    first.send(&approve(session)).await;
+    let (told, learnt) = (first.until(is("message_stop")).await, second.until(is("message_stop")).await);
+    assert_eq!(numbers(&told), numbers(&learnt));
+    assert_eq!(stage.tools.calls().len(), 1);
+}
+
+#[tokio::test]
+async fn the_same_message_sent_at_once_shows_each_event_once_to_everybody() {
+    let stage = Stage::solo().await;
+    stage.model.script(|_| Reply::text("Chào."));
+    let command = named(message("trader", "s", "Xin chào"), "once");
+    let mut asking = tokio::task::JoinSet::new();
+    for _ in 0..8 {
+        let (mut client, command) = (stage.connect().await, command.clone());
+        asking.spawn(async move {
+            client.send(&command).await;
+            let told = client.until(is("message_stop")).await;
+            told.iter().filter_map(|event| event["seq"].as_u64()).collect::<Vec<_>>()
+        });
+    }
+    for numbers in asking.join_all().await {
+        assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_was_queued_is_known_by_its_name_however_many_runs_came_since() {
+    let stage = Stage::solo().await;
+    let mut client = stage.connect().await;
+    stage.model.push(Reply::call("execute_trade", json!({"symbol": "VNM", "quantity": 1})));
+    client.send(&message("queue", "s", "Mua")).await;
+    until_asked(&mut client).await;
+    let more = named(message("queue", "s", "Và báo cho Lan"), "more");
+    let first = client.ask(&more, "message_queued").await;
+    assert_eq!(first["type"], "message_queued", "{first}");
+    stage.model.script(|_| Reply::text("Xong."));
+    client.send(&approve("s")).await;
+    client.until(is("message_stop")).await;
+    for number in 0..22 {
+        client.send(&message("queue", "s", &format!("Và {number}"))).await;
+        client.until(is("message_stop")).await;
+    }
+    assert_eq!(client.ask(&more, "message_queued").await, first);
+    let mut other = more.clone();
+    other["content"] = json!("Khác");
+    assert_eq!(client.ask(&other, "message_queued").await["error"]["code"], "bad_command");
+}

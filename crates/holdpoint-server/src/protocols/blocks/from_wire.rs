@@ -184,7 +184,8 @@ fn session(name: Option<&str>, place: Option<&SessionId>) -> Result<SessionId, R
             Err(bad_command("session_id: another session than the one in the address"))
         }
         (Some(name), _) => SessionId::new(name).map_err(|bad| bad_command(format!("session_id: {bad}"))),
-        (None, _) => Err(bad_command("session_id is required")),
+        (None, Some(place)) => Ok(place.clone()),
+        (None, None) => Err(bad_command("session_id is required")),
     }
 }
 
@@ -261,7 +262,7 @@ fn decisions(raw: Option<&RawValue>) -> Result<Vec<GivenDecision>, Refused> {
 fn decision(index: usize, raw: &RawValue) -> Result<GivenDecision, Refused> {
     let at = format!("decisions[{index}]");
     let given: wire::Decision =
-        from_json(raw.get().as_bytes()).map_err(|problem| bad_decisions(format!("{at}.{}", said(problem.detail()))))?;
+        from_json(raw.get().as_bytes()).map_err(|problem| bad_decisions(said(&at, problem.detail())))?;
     let wire::Decision { kind, message, edited_action, tool_use_id, args_sha256 } = given;
     if let Some(message) = &message {
         check_characters(&format!("{at}.message"), message, bad_decisions)?;
@@ -289,9 +290,12 @@ fn decision(index: usize, raw: &RawValue) -> Result<GivenDecision, Refused> {
     Ok(GivenDecision { choice, tool_use_id, seen })
 }
 
-/// What is wrong with a part of a command, whose place is said before it.
-fn said(detail: &str) -> &str {
-    detail.strip_prefix("the body ").unwrap_or(detail)
+/// What is wrong with a part of a command, with its place before it.
+fn said(at: &str, detail: &str) -> String {
+    match detail.strip_prefix("the body ") {
+        Some(detail) => format!("{at} {detail}"),
+        None => format!("{at}.{detail}"),
+    }
 }
 
 fn answers(raw: Option<&RawValue>) -> Result<Vec<(String, GivenAnswer)>, Refused> {

@@ -8,7 +8,6 @@ use holdpoint_core::event::{RunEvent, RunStarted};
 use holdpoint_core::ids::{ActorId, RunId, SessionId};
 use holdpoint_core::message::Content;
 use holdpoint_core::refusal::Refusal;
-use holdpoint_runtime::ports::store::RunFilter;
 use holdpoint_runtime::{RunError, Runtime};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedMutexGuard;
@@ -39,25 +38,15 @@ pub(super) async fn started(runtime: &Runtime, run: RunId) -> Result<Option<RunS
     }
 }
 
-/// How many of a session's latest runs are looked at for a message that was handed to one of them.
-const RUNS_MAX: usize = 20;
-
-/// The run of the session that a message was handed to under this name, and the message.
+/// The message that was handed to this run under this name.
 pub(super) async fn handed_over(
     runtime: &Runtime,
-    session: &SessionId,
+    run: RunId,
     caller: &ActorId,
     request_id: &str,
-) -> Result<Option<(RunId, Content)>, RunError> {
-    let filter = RunFilter { session: Some(session.clone()), limit: RUNS_MAX, ..RunFilter::default() };
-    for row in runtime.list_runs(&filter).await?.runs {
-        let entries = runtime.read_journal(row.run).await?;
-        let found = entries.iter().find_map(|entry| staged_under(&entry.events, caller, request_id));
-        if let Some(content) = found {
-            return Ok(Some((row.run, content)));
-        }
-    }
-    Ok(None)
+) -> Result<Option<Content>, RunError> {
+    let entries = runtime.read_journal(run).await?;
+    Ok(entries.iter().find_map(|entry| staged_under(&entry.events, caller, request_id)))
 }
 
 /// The message that was staged under this name.

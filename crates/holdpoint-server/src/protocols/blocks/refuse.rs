@@ -78,6 +78,18 @@ impl Refused {
         self
     }
 
+    /// Adds how each action of a request ended, where they did not end alike.
+    pub(super) fn of_several(mut self, outcomes: impl Iterator<Item = &'static str>) -> Self {
+        let outcomes: Vec<&str> = outcomes.collect();
+        if outcomes.windows(2).any(|pair| pair[0] != pair[1]) {
+            self.message = format!("{} (each of them: {})", self.message, outcomes.join(", "));
+            if let Some(details) = self.details.as_mut().and_then(Value::as_object_mut) {
+                details.insert("outcomes".to_owned(), json!(outcomes));
+            }
+        }
+        self
+    }
+
     /// As a connection is told.
     pub(super) fn told(self, request_id: Option<String>) -> Control {
         let error = Trouble { code: self.code.name(), message: self.message, details: self.details };

@@ -73,7 +73,6 @@ async fn bad_decisions_are_refused_and_the_pause_is_untouched() {
         row(3, with("type", json!(5)), "bad_command", "type"),
         row(4, without("approval_key"), "bad_command", "approval_key"),
         row(4, with("approval_key", json!(1)), "bad_command", "approval_key"),
-        row(4, without("session_id"), "bad_command", "session_id"),
         row(5, with("approval_key", json!("s_2")), "unknown_approval_key", ""),
         row(5, with("approval_key", json!("s_1 ")), "unknown_approval_key", ""),
         row(5, with("approval_key", json!("s_01")), "unknown_approval_key", ""),
@@ -140,6 +139,9 @@ async fn bad_decisions_are_refused_and_the_pause_is_untouched() {
         row(24, with("request_id", json!("x".repeat(1_000))), "bad_command", "request_id"),
     ];
     check_rows(&stage, &mut client, "s", rows).await;
+    // Over a socket nothing else says which session is meant.
+    let told = client.ask(&without("session_id"), "approval_resolved").await;
+    super::check_error(&told, "bad_command", "session_id", "4");
     assert_eq!(stage.tools.calls(), Vec::<String>::new());
     stage.model.push(Reply::text("Xong."));
     client.send(&decide(json!([approve, {"type": "reject"}]))).await;

@@ -61,7 +61,7 @@ pub(in crate::protocols::blocks) async fn approval(
     // Where several must approve, those who are missing keep the request open.
     let missing = decided.iter().map(|one| one.pause.approvals_missing()).max().unwrap_or(0);
     let is_repeat = decided.iter().all(|one| one.is_repeat);
-    Ok(done(&approval, missing, is_repeat))
+    Ok(done(&request, &approval, missing, is_repeat))
 }
 
 /// Why the decisions were turned down. What is wrong with an edit is told by its place in the command.
@@ -82,11 +82,11 @@ fn refused(error: RunError, request: &Request) -> Refused {
 }
 
 /// What a command came to.
-fn done(approval: &Approval, approvals_missing: u32, is_repeat: bool) -> Done {
+fn done(request: &Request, approval: &Approval, approvals_missing: u32, is_repeat: bool) -> Done {
     let (session, key) = (approval.session.clone(), approval.key.clone());
     match approvals_missing {
         0 => Done::Decided { session, key, is_repeat },
-        approvals_missing => Done::Voted { session, key, approvals_missing },
+        approvals_missing => Done::Voted { session, run: request.run, key, approvals_missing },
     }
 }
 
@@ -167,7 +167,7 @@ fn too_late(request: &Request) -> Refused {
         Some(AskState::Decided { by, at, manner: Manner::Superseded, .. }) => {
             refuse::already_decided("superseded", Some(by), *at)
         }
-        Some(settled) => decisions::too_late(settled),
+        Some(settled) => decisions::too_late(settled).of_several(request.asks.iter().map(|ask| ask.state.name())),
         None => refuse::unknown_approval_key(),
     }
 }

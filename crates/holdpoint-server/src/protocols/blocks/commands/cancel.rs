@@ -30,7 +30,7 @@ pub(in crate::protocols::blocks) async fn cancel(
         (Some(Use::Cancel(run)), _) | (None, Some(run)) => {
             return Ok(Done::Cancelled { session, run, is_repeat: true });
         }
-        (Some(Use::Message | Use::Approval(_)), _) => return Err(request_id_reused()),
+        (Some(Use::Message(_) | Use::Approval(_)), _) => return Err(request_id_reused()),
         (None, None) => {}
     }
     let filter = RunFilter { session: Some(session.clone()), limit: RUNS_MAX, ..RunFilter::default() };

@@ -83,14 +83,16 @@ pub(super) fn read(
 ) -> Result<Rulings, Refused> {
     let mut open = Vec::new();
     let mut rest = note;
-    for (ask, meant) in asks.iter().zip(meant(asks, agent, given, note)?) {
+    for (index, (ask, meant)) in asks.iter().zip(meant(asks, agent, given, note)?).enumerate() {
         match &ask.state {
             AskState::Open => {
                 rest = rest.filter(|_| !meant.is_revised());
                 let Meant { recorded: decision, manner, seen, .. } = meant;
                 open.push(Ruling { pause: ask.pause, decision, manner, seen });
             }
-            settled => check_agrees(settled, &meant.decision)?,
+            // What is copied is meant for those that are open.
+            _ if meant.manner == Manner::Implied => {}
+            settled => check_agrees(settled, &meant.decision).map_err(|refused| told_of(index, ask, asks, refused))?,
         }
     }
     Ok(Rulings { open, note: rest.map(str::to_owned) })
@@ -155,6 +157,19 @@ fn check(index: usize, ask: &Ask, given: &GivenDecision) -> Result<(), Refused> 
     }
 }
 
+/// Which action a decision came too late for, and what can still be done about the others.
+fn told_of(index: usize, ask: &Ask, asks: &[Ask], refused: Refused) -> Refused {
+    let mut message = format!("decisions[{index}] ({}): {}", echo(&ask.name), refused.message);
+    if asks.iter().any(Ask::is_open) {
+        let same = match &ask.state {
+            AskState::Decided { decision, .. } => outcome(decision),
+            AskState::Open | AskState::Expired { .. } | AskState::Withdrawn { .. } => "reject",
+        };
+        message.push_str(&format!("; others are still open: say {same} for this one, and decide them"));
+    }
+    Refused { message, ..refused }
+}
+
 /// Whether what was recorded through another door says the same.
 pub(super) fn check_agrees(settled: &AskState, decision: &Decision) -> Result<(), Refused> {
     let is_denial = matches!(decision, Decision::Deny { .. });
@@ -171,6 +186,18 @@ fn is_same(recorded: &Decision, given: &Decision) -> bool {
     match (recorded, given) {
         (Decision::Deny { .. }, Decision::Deny { .. }) => true,
         (recorded, given) => recorded == given,
+    }
+}
+
+impl AskState {
+    /// How one action ended, as somebody is told who comes later.
+    pub(super) fn name(&self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Decided { decision, .. } => outcome(decision),
+            Self::Expired { .. } => "expired",
+            Self::Withdrawn { .. } => "withdrawn",
+        }
     }
 }
 

@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::protocols::blocks::from_wire::Message;
 use crate::protocols::blocks::idempotency;
 use crate::protocols::blocks::kept::Told;
+use crate::protocols::blocks::projection::Use;
 use crate::protocols::blocks::refuse::{self, Refused};
 use crate::protocols::blocks::standing::{look, visible};
 
@@ -49,10 +50,6 @@ pub(in crate::protocols::blocks) async fn message(
     if let Some(done) = sending.repeated().await? {
         return Ok(done);
     }
-    // A session that is not there yet is nobody's.
-    if let Some(events) = visible(app, caller, Action::ReadRun, &sending.session).await? {
-        sending.check_name(events).await?;
-    }
     match sending.under_way().await? {
         None => {
             sending.check_nobody_waits().await?;
@@ -63,32 +60,30 @@ pub(in crate::protocols::blocks) async fn message(
 }
 
 impl Sending<'_> {
-    /// What the same command came to before.
+    /// What the same command came to before. A name under which something else was done in the session is refused.
     async fn repeated(&self) -> Result<Option<Done>, Refused> {
-        let Some(request_id) = self.request_id else { return Ok(None) };
-        if let Some(before) = idempotency::started(self.app.runtime(), self.run).await? {
+        if self.request_id.is_some()
+            && let Some(before) = idempotency::started(self.app.runtime(), self.run).await?
+        {
             self.check_same(&before)?;
             return Ok(Some(self.started(true)));
         }
-        if self.agent.on_message_while_held == WhileHeld::Refuse {
+        // A session that is not there yet is nobody's.
+        let Some(events) = visible(self.app, self.caller, Action::ReadRun, &self.session).await? else {
             return Ok(None);
-        }
-        let handed =
-            idempotency::handed_over(self.app.runtime(), &self.session, &self.caller.actor, request_id).await?;
-        match handed {
-            Some((_, content)) if content != self.content => Err(refuse::request_id_reused()),
-            Some((run, _)) => Ok(Some(Done::Queued { session: self.session.clone(), run })),
+        };
+        let Some(name) = self.request_id else { return Ok(None) };
+        let used = |told: &Told| told.truth.named(&self.caller.actor, name).cloned();
+        match self.app.blocks().kept().look(self.app, &self.session, events, used).await? {
             None => Ok(None),
-        }
-    }
-
-    /// Refuses a name under which something else was done in the session.
-    async fn check_name(&self, events: u64) -> Result<(), Refused> {
-        let Some(name) = self.request_id else { return Ok(()) };
-        let is_used = |told: &Told| told.truth.named(&self.caller.actor, name).is_some();
-        match self.app.blocks().kept().look(self.app, &self.session, events, is_used).await? {
-            true => Err(refuse::request_id_reused()),
-            false => Ok(()),
+            Some(Use::Message(run)) => {
+                let handed = idempotency::handed_over(self.app.runtime(), run, &self.caller.actor, name).await?;
+                match handed.is_some_and(|content| content == self.content) {
+                    true => Ok(Some(Done::Queued { session: self.session.clone(), run })),
+                    false => Err(refuse::request_id_reused()),
+                }
+            }
+            Some(Use::Approval(_) | Use::Cancel(_)) => Err(refuse::request_id_reused()),
         }
     }
 

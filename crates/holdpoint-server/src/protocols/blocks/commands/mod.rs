@@ -33,7 +33,7 @@ pub(super) enum Done {
     /// A request is settled.
     Decided { session: SessionId, key: String, is_repeat: bool },
     /// An approval counts, and others must approve too.
-    Voted { session: SessionId, key: String, approvals_missing: u32 },
+    Voted { session: SessionId, run: RunId, key: String, approvals_missing: u32 },
     /// Runs are over.
     Cancelled { session: SessionId, run: RunId, is_repeat: bool },
 }
@@ -174,8 +174,9 @@ impl Done {
                 message_id: Projection::message_id(*run),
                 request_id,
             }),
-            Self::Voted { session, key, approvals_missing } => Some(Control::ApprovalVoted {
+            Self::Voted { session, run, key, approvals_missing } => Some(Control::ApprovalVoted {
                 session_id: session.to_string(),
+                message_id: Projection::message_id(*run),
                 approval_key: key.clone(),
                 approvals_missing: *approvals_missing,
                 request_id,

@@ -159,14 +159,15 @@ fn numbers_in_edited_arguments_stay_what_was_sent() {
 }
 
 #[test]
-fn a_command_names_the_session_of_its_address_and_only_a_message_need_not() {
+fn a_command_is_about_the_session_of_its_address_and_names_no_other() {
     let place = SessionId::new("here").unwrap();
     let of = |text: &str| command(text, Some(&place)).command;
     let Ok(Command::Message(message)) = of(r#"{"type":"message","agent_id":"a","content":"x"}"#) else { panic!() };
     assert_eq!(message.session, Some(place.clone()));
     assert!(of(r#"{"type":"cancel","session_id":"here"}"#).is_ok());
     assert!(of(r#"{"type":"cancel","session_id":"there"}"#).is_err());
-    assert!(of(r#"{"type":"cancel"}"#).is_err());
+    assert!(matches!(of(r#"{"type":"cancel"}"#), Ok(Command::Cancel { session }) if session == place));
+    assert!(command(r#"{"type":"cancel"}"#, None).command.is_err());
 }
 
 #[test]

@@ -148,8 +148,8 @@ pub(super) struct Requests {
 /// What a client's name for a command was used for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in super::super) enum Use {
-    /// A message that was handed to a run.
-    Message,
+    /// A message that was handed to this run.
+    Message(RunId),
     /// A decision about the request of this key.
     Approval(String),
     /// The end of this run.
@@ -212,36 +212,24 @@ impl Requests {
         let place = *self.places.get(&pause)?;
         let request = Arc::make_mut(self.list.get_mut(place).filter(|request| request.is_open())?);
         let ask = request.asks.iter_mut().find(|ask| ask.pause == pause && ask.is_open())?;
-        ask.state = state;
+        ask.state = state.clone();
         if request.open_asks().next().is_some() {
             return None;
         }
-        request.end = Some(request.ended(at));
+        request.end = Some(Request::ended(&state, at));
         Some(place)
     }
 }
 
 impl Request {
-    /// How it ended, now that each of its pauses has.
-    fn ended(&self, at: Timestamp) -> RequestEnd {
-        let any = |is: fn(&AskState) -> bool| self.asks.iter().any(|ask| is(&ask.state));
-        let outcome = if any(|state| matches!(state, AskState::Decided { manner: Manner::Superseded, .. })) {
-            RequestOutcome::Superseded
-        } else if any(|state| matches!(state, AskState::Withdrawn { .. })) {
-            RequestOutcome::Withdrawn
-        } else if any(|state| matches!(state, AskState::Expired { .. })) {
-            RequestOutcome::Expired
-        } else {
-            RequestOutcome::Decided
+    /// How it ended with the last of its pauses, which stands so.
+    fn ended(last: &AskState, at: Timestamp) -> RequestEnd {
+        let (outcome, by) = match last {
+            AskState::Decided { manner: Manner::Superseded, by, .. } => (RequestOutcome::Superseded, Some(by.clone())),
+            AskState::Decided { by, .. } => (RequestOutcome::Decided, Some(by.clone())),
+            AskState::Expired { .. } => (RequestOutcome::Expired, None),
+            AskState::Open | AskState::Withdrawn { .. } => (RequestOutcome::Withdrawn, None),
         };
-        let last = self.asks.iter().filter_map(|ask| match &ask.state {
-            AskState::Decided { by, at, .. } => Some((at, by)),
-            AskState::Open | AskState::Expired { .. } | AskState::Withdrawn { .. } => None,
-        });
-        let by = match outcome {
-            RequestOutcome::Decided | RequestOutcome::Superseded => last.max_by_key(|(at, _)| **at),
-            RequestOutcome::Expired | RequestOutcome::Withdrawn => None,
-        };
-        RequestEnd { outcome, by: by.map(|(_, by)| by.clone()), at }
+        RequestEnd { outcome, by, at }
     }
 }

@@ -248,6 +248,7 @@ impl Connection {
             Err(refused) => return Ok(Err(refused)),
         };
         match commands::carry_out(&self.app, caller, request_id.as_deref(), order).await {
+            Ok(done) if is_new && done.is_repeat() => self.answer_again(caller, &session, done, request_id).await,
             Ok(done) => self.answer(done, request_id).await,
             Err(refused) => {
                 if is_new {
@@ -277,6 +278,29 @@ impl Connection {
                 Done::Queued { .. } | Done::Voted { .. } => return Ok(Ok(())),
             };
             self.awaited.insert(event, name);
+        }
+        Ok(Ok(()))
+    }
+
+    /// Answers a command that was carried out before with what it led to then, and shows what has happened since: whoever
+    /// sends it again on a new connection has seen nothing of it.
+    async fn answer_again(
+        &mut self,
+        caller: &Caller,
+        session: &SessionId,
+        done: Done,
+        request_id: Option<String>,
+    ) -> Result<Result<(), Refused>, Closing> {
+        let answered = match done.answer(&self.app, request_id).await {
+            Ok(Answer::Event(event)) => event,
+            Ok(Answer::Control(control)) => return self.out.send(&control).await.map(Ok),
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let after = answered.number.as_ref().map(|number| number.seq);
+        self.out.send(&*answered).await?;
+        match Standing::read(&self.app, caller, Action::ReadRun, session).await {
+            Ok(standing) => self.follow(session, standing, after),
+            Err(refused) => return Ok(Err(refused)),
         }
         Ok(Ok(()))
     }

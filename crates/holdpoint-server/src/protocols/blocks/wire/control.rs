@@ -54,13 +54,15 @@ pub enum Control {
         #[serde(skip_serializing_if = "Option::is_none")]
         request_id: Option<String>,
     },
-    /// An approval counts, and others must approve too.
+    /// An approval counts, and others must approve too. Actions that nobody else must approve go on at once.
     ApprovalVoted {
         /// The conversation.
         session_id: String,
+        /// The run's message.
+        message_id: String,
         /// The request, which is still open.
         approval_key: String,
-        /// How many approvals are still missing.
+        /// How many approvals are still missing for the action that misses most.
         approvals_missing: u32,
         /// The command's own name.
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -4,7 +4,7 @@
 use holdpoint_core::decision::{Decision, Manner};
 use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::ActorId;
-use holdpoint_core::pause::{Pause, PauseKind, PauseState};
+use holdpoint_core::pause::{Pause, PauseKind, PauseState, Vote};
 use holdpoint_core::run::Run;
 use holdpoint_runtime::RunError;
 
@@ -31,7 +31,9 @@ pub(super) async fn answer(
     for (ask, meant) in request.asks.iter().zip(meant(app, request, approval).await?) {
         let Some((decision, manner)) = name.given(run.pause(ask.pause)?) else {
             // Settled through another door before: whoever says the opposite now did not say so then.
-            decisions::check_agrees(&ask.state, &meant.decision).map_err(|_| request_id_reused())?;
+            if meant.manner != Manner::Implied {
+                decisions::check_agrees(&ask.state, &meant.decision).map_err(|_| request_id_reused())?;
+            }
             continue;
         };
         if *decision != meant.recorded || manner.is_some_and(|manner| manner != meant.manner) {
@@ -42,8 +44,8 @@ pub(super) async fn answer(
     if name.note(app, request).await?.as_deref() != note {
         return Err(request_id_reused());
     }
-    let pauses = request.asks.iter().filter_map(|ask| run.pause(ask.pause).ok()).filter(|pause| pause.is_open());
-    Ok(done(approval, pauses.map(Pause::approvals_missing).max().unwrap_or(0), true))
+    let pauses = request.asks.iter().filter_map(|ask| run.pause(ask.pause).ok());
+    Ok(done(request, approval, pauses.map(|pause| name.missing_after(pause)).max().unwrap_or(0), true))
 }
 
 /// What the command means for each action, or for each question.
@@ -87,6 +89,15 @@ impl Name<'_> {
         votes
             .any(|vote| self.is(&vote.by, vote.via.as_deref(), vote.request.as_deref()))
             .then_some((&Decision::Approve, None))
+    }
+
+    /// How many approvals were missing after the one of this name.
+    fn missing_after(&self, pause: &Pause) -> u32 {
+        let is_own = |vote: &Vote| self.is(&vote.by, vote.via.as_deref(), vote.request.as_deref());
+        match pause.approvals.iter().zip(1..).find(|(vote, _)| is_own(vote)) {
+            Some((_, given)) => pause.terms.quorum.saturating_sub(given),
+            None => 0,
+        }
     }
 
     /// The words that came with it, which were written in the same append.

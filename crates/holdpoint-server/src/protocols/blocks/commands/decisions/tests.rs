@@ -125,8 +125,8 @@ fn what_was_decided_elsewhere_is_passed_over_where_it_agrees_and_refuses_all_whe
     let agreeing = json!([{"type": "approve"}, {"type": "reject"}]);
     assert_eq!(rulings(&partly, agreeing), Ok(vec![(1, "approve", Manner::Given)]));
     refuses(&partly, json!([{"type": "approve"}, {"type": "approve"}]), "already_decided", "reject by ana");
-    // What is implied contradicts as well.
-    refuses(&partly, json!([{"type": "approve"}]), "already_decided", "reject by ana");
+    // What is copied is meant for those that are open.
+    assert_eq!(rulings(&partly, json!([{"type": "approve"}])), Ok(vec![(1, "approve", Manner::Given)]));
 }
 
 #[test]

@@ -122,7 +122,7 @@ impl Story {
             RunEvent::PauseVoted(voted) => (voted.number, &voted.by, &voted.via, &voted.request),
             RunEvent::InputStaged(staged) => {
                 if let Some(name) = &staged.request {
-                    scene.requests.name(staged.by.clone(), name.clone(), Use::Message);
+                    scene.requests.name(staged.by.clone(), name.clone(), Use::Message(self.run.id()));
                 }
                 return;
             }

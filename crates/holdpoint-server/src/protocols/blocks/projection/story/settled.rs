@@ -46,11 +46,14 @@ impl Story {
             false => Place::Work { summary: None, is_item: false },
         };
         let is_expired = |ask: &Ask| matches!(ask.state, AskState::Expired { .. });
-        match end.outcome {
-            RequestOutcome::Expired if request.asks.iter().all(is_expired) => {
+        // What somebody decided is told with the rest, however that ended.
+        let is_decided =
+            |ask: &Ask| matches!(&ask.state, AskState::Decided { manner, .. } if *manner != Manner::Superseded);
+        match request.kind {
+            _ if request.asks.iter().all(is_expired) => {
                 scene.pen.block(place, Block::ApprovalTimeout { approval_key, subagent }, None);
             }
-            RequestOutcome::Decided | RequestOutcome::Expired if request.kind != PauseKind::Question => {
+            kind if kind != PauseKind::Question && request.asks.iter().any(is_decided) => {
                 let decisions = request.asks.iter().map(shown).collect();
                 let block = Block::ApprovalResult { approval_key, subagent };
                 scene.pen.block(place, block, Some(BlockDelta::Decisions { decisions }));

@@ -129,6 +129,26 @@ fn one_was_decided_and_the_other_was_not_in_time() {
 }
 
 #[test]
+fn a_request_ends_as_the_last_of_its_pauses_does() {
+    let mut session = Session::begun();
+    session.calls(["A", "B"].map(|id| call(id, "execute_trade", json!({"symbol": id}))).to_vec());
+    let now = session.now;
+    session.screened(0, |record| Verdict::Hold {
+        reason: None,
+        expires_at: Some(now.after(std::time::Duration::from_secs(if record.call_id == "A" { 2 } else { 300 }))),
+        terms: PauseTerms::default(),
+    });
+    session.wait(2);
+    session.expire(0);
+    let head = session.projection().head_seq();
+    session.decides(2, Decision::Approve);
+    assert_eq!(decisions(&session), json!([{"type": "reject", "outcome": "expired"}, {"type": "approve"}]));
+    let end = session.projection().request("abc-123_1").unwrap().end.clone().unwrap();
+    assert_eq!((end.outcome, end.by), (RequestOutcome::Decided, Some(ActorId::local())));
+    assert_eq!(after(&session, head)[0], format!("{} approval_resolved abc-123_1 decided local", head + 1));
+}
+
+#[test]
 fn a_call_that_runs_when_nobody_decides_was_decided_by_waiting() {
     let mut session = Session::begun();
     session.calls(vec![call("A", "execute_trade", json!({"symbol": "A"}))]);
