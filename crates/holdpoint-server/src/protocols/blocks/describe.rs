@@ -46,8 +46,9 @@ pub(crate) struct MessageCommand {
 #[derive(Serialize, ToSchema)]
 #[schema(as = BlocksApprovalCommand)]
 pub(crate) struct ApprovalCommand {
-    /// The session, which must be the one in the address.
-    session_id: String,
+    /// The session, which must be the one in the address; over a socket it must be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
     /// The request.
     approval_key: String,
     /// One for each action, in order. Where fewer come, the first is meant for the others too.
@@ -121,8 +122,9 @@ pub(crate) struct EditedAction {
 #[derive(Serialize, ToSchema)]
 #[schema(as = BlocksCancelCommand)]
 pub(crate) struct CancelCommand {
-    /// The session, which must be the one in the address.
-    session_id: String,
+    /// The session, which must be the one in the address; over a socket it must be named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<String>,
     /// The client's own name of the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(min_length = 1, max_length = 128)]
