@@ -35,9 +35,8 @@ async fn after_a_death_the_same_commands_get_the_same_answers_and_nothing_is_don
     let decided = client.ask(&decide, "approval_resolved").await;
     client.until(is("message_stop")).await;
     stage.kill_and_start().await;
-    let mut again = stage.connect().await;
-    assert_eq!(again.ask(&ask, "message_start").await, started);
-    assert_eq!(again.ask(&decide, "approval_resolved").await, decided);
+    assert_eq!(answer(stage.connect().await, ask.clone()).await, started);
+    assert_eq!(answer(stage.connect().await, decide.clone()).await, decided);
     assert_eq!(stage.command("s", &ask).await.json(), started);
     assert_eq!(stage.command("s", &decide).await.json(), decided);
     assert_eq!(stage.tools.calls().len(), 1);

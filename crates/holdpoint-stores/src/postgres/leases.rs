@@ -1,6 +1,6 @@
 //! Who moves a run. The epoch counts holders: who writes under an old one is told that the lease was lost.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
@@ -10,50 +10,14 @@ use tokio_postgres::Row;
 use super::columns;
 use super::connection::{Connection, Param, Pipeline};
 use super::fault::{Broken, WriteError};
-use crate::admit::{self, LeaseSlot, Mover};
+use crate::admit::{LeaseMove, LeaseSlot, Mover};
 use crate::clock::StoreClock;
-
-/// What becomes of a lease.
-#[derive(Debug, Clone)]
-pub(super) enum Change {
-    Claim { run: RunId, owner: String, duration: Duration },
-    Renew { lease: Lease, duration: Duration },
-    Release { lease: Lease },
-}
-
-impl Change {
-    fn run(&self) -> RunId {
-        match self {
-            Self::Claim { run, .. } => *run,
-            Self::Renew { lease, .. } | Self::Release { lease } => lease.run,
-        }
-    }
-
-    /// The lease afterwards.
-    ///
-    /// # Errors
-    /// It is somebody else's.
-    fn apply(&self, before: &LeaseSlot, now: Timestamp) -> Result<LeaseSlot, AppendError> {
-        match self {
-            Self::Claim { run, owner, duration } => admit::take(*run, before, owner, *duration, now),
-            Self::Renew { lease, duration } => match &before.mover {
-                Mover::Holder { owner, until } if before.epoch == lease.epoch => {
-                    let until = (*until).max(now.after(*duration));
-                    Ok(LeaseSlot { epoch: before.epoch, mover: Mover::Holder { owner: owner.clone(), until } })
-                }
-                Mover::Holder { .. } | Mover::Nobody { .. } => Err(AppendError::Fenced { run: lease.run }),
-            },
-            Self::Release { lease } if before.is_held_at(lease.epoch) => Ok(before.given_back(now)),
-            Self::Release { .. } => Ok(before.clone()),
-        }
-    }
-}
 
 /// Begins a transaction that holds the run's row, and says what becomes of the lease.
 pub(super) async fn begin(
     connection: &Connection,
     clock: &StoreClock,
-    change: &Change,
+    change: &LeaseMove,
 ) -> Result<LeaseSlot, WriteError> {
     let mut pipeline = Pipeline::default();
     pipeline.text("BEGIN ISOLATION LEVEL READ COMMITTED");
@@ -69,7 +33,7 @@ pub(super) async fn begin(
 }
 
 /// What is written at the end of the transaction.
-pub(super) fn end<'a>(change: &Change, after: &'a LeaseSlot) -> Pipeline<'a> {
+pub(super) fn end<'a>(change: &LeaseMove, after: &'a LeaseSlot) -> Pipeline<'a> {
     let mut pipeline = Pipeline::default();
     let (owner, since) = mover(after);
     pipeline.add(
@@ -80,7 +44,7 @@ pub(super) fn end<'a>(change: &Change, after: &'a LeaseSlot) -> Pipeline<'a> {
 }
 
 /// The lease as its holder knows it, if anybody holds it.
-pub(super) fn held(change: &Change, after: LeaseSlot) -> Option<Lease> {
+pub(super) fn held(change: &LeaseMove, after: LeaseSlot) -> Option<Lease> {
     match after.mover {
         Mover::Holder { owner, until } => Some(Lease { run: change.run(), epoch: after.epoch, owner, until }),
         Mover::Nobody { .. } => None,

@@ -52,9 +52,9 @@ use connection::{Connection, Pipeline};
 use definitions::Known;
 use fault::{Broken, TRIES_MAX, WriteError};
 use group::{Answer, Desk, Groups};
-use leases::Change;
 use open::Pools;
 
+use crate::admit::LeaseMove;
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
 use crate::loads::Loads;
@@ -270,7 +270,7 @@ impl PostgresStore {
     }
 
     /// Changes a lease; gives it back as it is then, if anybody holds it.
-    async fn change_lease(&self, doing: &'static str, change: Change) -> Result<Option<Lease>, AppendError> {
+    async fn change_lease(&self, doing: &'static str, change: LeaseMove) -> Result<Option<Lease>, AppendError> {
         let mut tries = 1;
         loop {
             match self.change_lease_once(&change).await {
@@ -306,7 +306,7 @@ impl PostgresStore {
         }
     }
 
-    async fn change_lease_once(&self, change: &Change) -> Result<Option<Lease>, WriteError> {
+    async fn change_lease_once(&self, change: &LeaseMove) -> Result<Option<Lease>, WriteError> {
         let connection = self.pools.writer().await?;
         match self.within(leases::begin(&connection, &self.clock, change)).await? {
             Ok(after) => {
@@ -367,17 +367,17 @@ impl Store for PostgresStore {
     }
 
     async fn claim(&self, run: RunId, owner: &str, duration: Duration) -> Result<Lease, AppendError> {
-        let change = Change::Claim { run, owner: owner.to_owned(), duration };
+        let change = LeaseMove::Claim { run, owner: owner.to_owned(), duration };
         self.change_lease("claim a run", change).await?.ok_or(AppendError::Fenced { run })
     }
 
     async fn renew(&self, lease: &Lease, duration: Duration) -> Result<Lease, AppendError> {
-        let change = Change::Renew { lease: lease.clone(), duration };
+        let change = LeaseMove::Renew { lease: lease.clone(), duration };
         self.change_lease("renew a lease", change).await?.ok_or(AppendError::Fenced { run: lease.run })
     }
 
     async fn release(&self, lease: &Lease) -> Result<(), StoreFault> {
-        match self.change_lease("give a lease back", Change::Release { lease: lease.clone() }).await {
+        match self.change_lease("give a lease back", LeaseMove::Release { lease: lease.clone() }).await {
             Err(AppendError::Fault(fault)) => Err(fault),
             // Nothing else is refused: a lease that was lost is no error.
             Ok(_) | Err(_) => Ok(()),

@@ -1,6 +1,8 @@
 //! The only way to write a run. What an append depends on is read, it is checked by the rules that every store shares, and
 //! one script writes all of it if what was read still stands. If it does not, everything begins again.
 
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use ::redis::aio::ConnectionManager;
@@ -28,6 +30,13 @@ pub(super) struct PreparedAppend {
     pub(super) audit: Vec<CanonicalJson>,
     /// By which its entry is found again where its writing was in doubt.
     token: String,
+}
+
+/// A token that nobody else has, without asking the system for chance each time.
+fn new_token() -> String {
+    static PROCESS: LazyLock<Uuid> = LazyLock::new(Uuid::now_v7);
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", PROCESS.simple(), NUMBER.fetch_add(1, Ordering::Relaxed))
 }
 
 /// What an append depends on, as it stood. Whatever changes any of it changes the record of the session or of the run, or
@@ -70,7 +79,7 @@ impl PreparedAppend {
             return Err(fault::no_events(append.run));
         }
         let (body, audit) = (record::encode(&append.events), audit::bodies(&append)?);
-        Ok(Self { append, body, audit, token: Uuid::now_v7().simple().to_string() })
+        Ok(Self { append, body, audit, token: new_token() })
     }
 
     async fn look(&self, connection: &ConnectionManager, keys: &Keys) -> Result<Seen, Broken> {
@@ -83,14 +92,14 @@ impl PreparedAppend {
         pipe.cmd("HGET").arg(keys.journal(append.run)).arg(append.expected.saturating_add(1));
         pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
         pipe.cmd("GET").arg(keys.audit_head());
-        let hmget = |pipe: &mut ::redis::Pipeline, key: String, names: Vec<String>| {
+        let hmget = |pipe: &mut ::redis::Pipeline, key: &str, names: Vec<String>| {
             // One name at least, which nothing has.
             pipe.cmd("HMGET").arg(key).arg(names).arg("");
         };
         let pauses = append.pauses.iter().map(|row| keys::pause_name(row.id)).collect();
         hmget(&mut pipe, keys.pauses(), pauses);
         let rules = append.rules.iter().map(|change| keys::rule_name(crate::rule_changes::id_of(change))).collect();
-        hmget(&mut pipe, keys.rules(), rules);
+        hmget(&mut pipe, &keys.rules(), rules);
         pipe.cmd("TIME");
         let (session, run, entry, under_way, audit_head, pauses, rules, time) =
             pipe.query_async(&mut connection.clone()).await?;

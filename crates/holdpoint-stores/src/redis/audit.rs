@@ -47,8 +47,8 @@ pub(super) fn write<'a>(
 
 /// Takes back what was added: it stands behind another head.
 pub(super) fn take_back(change: &mut Change, keys: &Keys) {
-    change.forget(&keys.audit_head());
-    change.forget(&keys.audit());
+    change.forget(keys.audit_head());
+    change.forget(keys.audit());
 }
 
 /// The number, a blank, and the hash.

@@ -5,22 +5,15 @@
 local call, ARGV, KEYS, unpack, tonumber = redis.call, ARGV, KEYS, unpack, tonumber
 local at = 1
 
--- Whether what was found, or false for nothing, is what the two arguments from here on tell: '1' and a value, or '0'.
-local function stands(found, from)
-    if found then
-        return ARGV[from] == '1' and found == ARGV[from + 1]
-    end
-    return ARGV[from] == '0'
-end
-
 local keys = tonumber(ARGV[at])
 at = at + 1
 for _ = 1, keys do
     local found = call('GET', KEYS[tonumber(ARGV[at])])
-    if not stands(found, at + 1) then
+    -- An argument that is empty stands for nothing: no value is.
+    if (found or '') ~= ARGV[at + 1] then
         return { found }
     end
-    at = at + 3
+    at = at + 2
 end
 
 local hashes = tonumber(ARGV[at])
@@ -30,10 +23,10 @@ for _ = 1, hashes do
     local found = call('HMGET', KEYS[tonumber(ARGV[at])], unpack(ARGV, at + 2, at + 1 + count))
     at = at + 2 + count
     for number = 1, count do
-        if not stands(found[number], at) then
+        if (found[number] or '') ~= ARGV[at] then
             return 0
         end
-        at = at + 2
+        at = at + 1
     end
 end
 

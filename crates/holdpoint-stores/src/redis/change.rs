@@ -66,39 +66,45 @@ impl Write {
 
 impl Change {
     /// The place of a key among those that the script is told.
-    fn place(&mut self, name: String) -> usize {
-        if let Some(place) = self.places.get(&name) {
+    fn place(&mut self, name: &str) -> usize {
+        if let Some(place) = self.places.get(name) {
             return *place;
         }
         let place = self.keys.len();
-        self.keys.push(Key { name: name.clone(), fields: Vec::new(), open: Vec::new() });
-        self.places.insert(name, place);
+        self.keys.push(Key { name: name.to_owned(), fields: Vec::new(), open: Vec::new() });
+        self.places.insert(name.to_owned(), place);
         place
     }
 
     /// A key must still have this value, or none.
-    pub(super) fn expect(&mut self, key: String, expected: Expected) {
-        let key = self.place(key);
+    pub(super) fn expect(&mut self, key: impl AsRef<str>, expected: Expected) {
+        let key = self.place(key.as_ref());
         self.values.push((key, expected));
     }
 
     /// A field of a hash must still have this value, or none.
-    pub(super) fn expect_field(&mut self, key: String, field: String, expected: Expected) {
-        let key = self.place(key);
+    pub(super) fn expect_field(&mut self, key: impl AsRef<str>, field: String, expected: Expected) {
+        let key = self.place(key.as_ref());
         self.keys[key].fields.push((field, expected));
     }
 
     /// Writes to a key as a whole: what comes after it stays after it.
-    fn write_whole<const N: usize>(&mut self, command: &'static str, key: String, arguments: [Vec<u8>; N]) {
-        let key = self.place(key);
+    fn write_whole<const N: usize>(&mut self, command: &'static str, key: impl AsRef<str>, arguments: [Vec<u8>; N]) {
+        let key = self.place(key.as_ref());
         self.keys[key].open.clear();
         self.writes.push(Write { command, key, arguments: arguments.into() });
     }
 
     /// Writes to a field or a member, together with others of the key where that is the same as one after the other: unless
     /// another command of the key has the same field or member meanwhile. Within one command the last one counts.
-    fn write<const N: usize>(&mut self, command: &'static str, key: String, name: usize, arguments: [Vec<u8>; N]) {
-        let key = self.place(key);
+    fn write<const N: usize>(
+        &mut self,
+        command: &'static str,
+        key: impl AsRef<str>,
+        name: usize,
+        arguments: [Vec<u8>; N],
+    ) {
+        let key = self.place(key.as_ref());
         let writes = &mut self.writes;
         let open = &mut self.keys[key].open;
         let found = open.iter().position(|index| writes[*index].command == command);
@@ -128,43 +134,43 @@ impl Change {
         }
     }
 
-    pub(super) fn set(&mut self, key: String, value: impl Into<Vec<u8>>) {
+    pub(super) fn set(&mut self, key: impl AsRef<str>, value: impl Into<Vec<u8>>) {
         self.write_whole("SET", key, [value.into()]);
     }
 
-    pub(super) fn set_field(&mut self, key: String, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
+    pub(super) fn set_field(&mut self, key: impl AsRef<str>, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
         self.write("HSET", key, 0, [field.into(), value.into()]);
     }
 
     /// Sets a field that is not there yet.
-    pub(super) fn add_field(&mut self, key: String, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
+    pub(super) fn add_field(&mut self, key: impl AsRef<str>, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
         self.write_whole("HSETNX", key, [field.into(), value.into()]);
     }
 
-    pub(super) fn remove_field(&mut self, key: String, field: impl Into<Vec<u8>>) {
+    pub(super) fn remove_field(&mut self, key: impl AsRef<str>, field: impl Into<Vec<u8>>) {
         self.write("HDEL", key, 0, [field.into()]);
     }
 
     /// Gives a member of a sorted set its place. Scores are times and numbers of events: all of them far below those that
     /// a score cannot tell apart.
-    pub(super) fn place_member(&mut self, key: String, score: i64, member: impl Into<Vec<u8>>) {
+    pub(super) fn place_member(&mut self, key: impl AsRef<str>, score: i64, member: impl Into<Vec<u8>>) {
         self.write("ZADD", key, 1, [score.to_string().into_bytes(), member.into()]);
     }
 
-    pub(super) fn remove_member(&mut self, key: String, member: impl Into<Vec<u8>>) {
+    pub(super) fn remove_member(&mut self, key: impl AsRef<str>, member: impl Into<Vec<u8>>) {
         self.write("ZREM", key, 0, [member.into()]);
     }
 
-    pub(super) fn remove_key(&mut self, key: String) {
+    pub(super) fn remove_key(&mut self, key: impl AsRef<str>) {
         self.write_whole("UNLINK", key, []);
     }
 
     pub(super) fn remove_fields(&mut self, key: &str, fields: &[String]) {
-        fields.iter().for_each(|field| self.remove_field(key.to_owned(), field.as_str()));
+        fields.iter().for_each(|field| self.remove_field(key, field.as_str()));
     }
 
     pub(super) fn remove_members(&mut self, key: &str, members: &[String]) {
-        members.iter().for_each(|member| self.remove_member(key.to_owned(), member.as_str()));
+        members.iter().for_each(|member| self.remove_member(key, member.as_str()));
     }
 
     /// Makes the change, unless something no longer stands as it was seen.
@@ -235,9 +241,9 @@ impl Change {
     }
 }
 
-/// Whether something is there, and what.
+/// What is there; nothing where nothing is, since no value is empty.
 fn add_expected(call: &mut ScriptInvocation<'_>, expected: &Expected) {
-    call.arg(if expected.is_some() { "1" } else { "0" }).arg(expected.as_deref().unwrap_or_default());
+    call.arg(expected.as_deref().unwrap_or_default());
 }
 
 #[cfg(test)]
@@ -257,9 +263,9 @@ mod tests {
     fn what_concerns_one_key_is_one_command() {
         let mut change = Change::default();
         for name in ["a", "b", "c"] {
-            change.set_field("h".into(), name, "1");
-            change.place_member("z".into(), 7, name);
-            change.remove_member("y".into(), name);
+            change.set_field("h", name, "1");
+            change.place_member("z", 7, name);
+            change.remove_member("y", name);
         }
         assert_eq!(told(&change), ["HSET h a 1 b 1 c 1", "ZADD z 7 a 7 b 7 c", "ZREM y a b c"]);
     }
@@ -267,24 +273,24 @@ mod tests {
     #[test]
     fn writes_to_the_same_stay_in_order() {
         let mut change = Change::default();
-        change.set_field("h".into(), "a", "1");
-        change.remove_field("h".into(), "a");
-        change.set_field("h".into(), "a", "2");
-        change.set_field("h".into(), "b", "3");
+        change.set_field("h", "a", "1");
+        change.remove_field("h", "a");
+        change.set_field("h", "a", "2");
+        change.set_field("h", "b", "3");
         assert_eq!(told(&change), ["HSET h a 1", "HDEL h a", "HSET h a 2 b 3"]);
-        change.remove_key("h".into());
-        change.set_field("h".into(), "c", "4");
+        change.remove_key("h");
+        change.set_field("h", "c", "4");
         assert_eq!(told(&change)[3..], ["UNLINK h ", "HSET h c 4"]);
     }
 
     #[test]
     fn nothing_moves_in_front_of_a_command_that_is_full() {
         let mut change = Change::default();
-        change.set_field("h".into(), "x", "1");
+        change.set_field("h", "x", "1");
         let names: Vec<String> = (0..ARGUMENTS_MAX).map(|number| number.to_string()).collect();
         change.remove_fields("h", &names);
-        change.remove_field("h".into(), "b");
-        change.set_field("h".into(), "7", "2");
+        change.remove_field("h", "b");
+        change.set_field("h", "7", "2");
         let commands: Vec<_> = change.writes.iter().map(|write| (write.command, write.arguments.len())).collect();
         assert_eq!(commands, [("HSET", 2), ("HDEL", ARGUMENTS_MAX), ("HDEL", 1), ("HSET", 2)]);
     }
@@ -292,13 +298,13 @@ mod tests {
     #[test]
     fn what_is_forgotten_is_neither_compared_nor_written() {
         let mut change = Change::default();
-        change.expect("head".into(), None);
-        change.set("head".into(), "1");
-        change.set_field("h".into(), "a", "1");
+        change.expect("head", None);
+        change.set("head", "1");
+        change.set_field("h", "a", "1");
         change.forget("head");
         change.forget("never heard of");
         assert_eq!((told(&change), change.values.len()), (vec!["HSET h a 1".to_owned()], 0));
-        change.set("head".into(), "2");
+        change.set("head", "2");
         assert_eq!(told(&change), ["HSET h a 1", "SET head 2"]);
     }
 

@@ -280,7 +280,7 @@ async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Se
     let keys = &desk.keys;
     let mut pipe = ::redis::pipe();
     // One name at least, which nothing has.
-    let hmget = |pipe: &mut ::redis::Pipeline, key: String, names: Vec<String>| {
+    let hmget = |pipe: &mut ::redis::Pipeline, key: &str, names: Vec<String>| {
         pipe.cmd("HMGET").arg(key).arg(names).arg("");
     };
     hmget(&mut pipe, keys.sessions(), appends.iter().map(|append| append.session.to_string()).collect());

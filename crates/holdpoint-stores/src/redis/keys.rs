@@ -1,12 +1,27 @@
 //! The names of keys. All of them have one hash tag, so that a cluster keeps them on one node and a script may change
 //! them together.
 
+use std::sync::Arc;
+
 use holdpoint_core::ids::{ActorId, PauseId, RuleId, RunId, SessionId};
 use holdpoint_runtime::ports::notifier::Destination;
 
-/// Names keys, all of which begin with `{prefix}:`.
+/// Names keys, all of which begin with `{prefix}:`. A copy is cheap.
 #[derive(Debug, Clone)]
-pub(super) struct Keys(String);
+pub(super) struct Keys(Arc<Names>);
+
+/// What all names begin with, and the names that every append needs, written once.
+#[derive(Debug)]
+struct Names {
+    prefix: String,
+    sessions: String,
+    runs: String,
+    work: String,
+    pauses: String,
+    deadlines: String,
+    audit: String,
+    audit_head: String,
+}
 
 impl Keys {
     /// # Errors
@@ -16,11 +31,22 @@ impl Keys {
         if prefix.is_empty() || prefix.len() > 64 || !prefix.chars().all(is_plain) {
             return Err("a prefix has 1 to 64 letters, digits, hyphens, underscores and dots".to_owned());
         }
-        Ok(Self(format!("{{{prefix}}}:")))
+        let prefix = format!("{{{prefix}}}:");
+        let named = |what: &str| format!("{prefix}{what}");
+        Ok(Self(Arc::new(Names {
+            sessions: named("sessions"),
+            runs: named("runs"),
+            work: named("work"),
+            pauses: named("pauses"),
+            deadlines: named("deadlines"),
+            audit: named("audit"),
+            audit_head: named("audit-head"),
+            prefix,
+        })))
     }
 
     fn named(&self, what: &str) -> String {
-        format!("{}{what}", self.0)
+        [&self.0.prefix, what].concat()
     }
 
     /// Which form the rest has.
@@ -34,8 +60,8 @@ impl Keys {
     }
 
     /// Hash: a session's name and its record.
-    pub(super) fn sessions(&self) -> String {
-        self.named("sessions")
+    pub(super) fn sessions(&self) -> &str {
+        &self.0.sessions
     }
 
     /// Sorted: sessions in the order in which they began; all, or those of an owner.
@@ -47,8 +73,8 @@ impl Keys {
     }
 
     /// Hash: a run's id and its record.
-    pub(super) fn runs(&self) -> String {
-        self.named("runs")
+    pub(super) fn runs(&self) -> &str {
+        &self.0.runs
     }
 
     /// Sorted: runs in the order of their ids; all, or those in sessions of an owner.
@@ -70,8 +96,8 @@ impl Keys {
     }
 
     /// Sorted: runs with something to do, by when their lease ends or since when nobody holds it.
-    pub(super) fn work(&self) -> String {
-        self.named("work")
+    pub(super) fn work(&self) -> &str {
+        &self.0.work
     }
 
     /// Hash: a revision of a run and its entry.
@@ -85,8 +111,8 @@ impl Keys {
     }
 
     /// Hash: a pause and its record.
-    pub(super) fn pauses(&self) -> String {
-        self.named("pauses")
+    pub(super) fn pauses(&self) -> &str {
+        &self.0.pauses
     }
 
     /// Sorted: pauses by when they opened; those of one status, or all.
@@ -103,8 +129,8 @@ impl Keys {
     }
 
     /// Sorted: open pauses by their deadline.
-    pub(super) fn deadlines(&self) -> String {
-        self.named("deadlines")
+    pub(super) fn deadlines(&self) -> &str {
+        &self.0.deadlines
     }
 
     /// Hash: a rule and its record.
@@ -126,8 +152,8 @@ impl Keys {
     }
 
     /// Hash: an audit record by its number.
-    pub(super) fn audit(&self) -> String {
-        self.named("audit")
+    pub(super) fn audit(&self) -> &str {
+        &self.0.audit
     }
 
     /// Hash: a notice and its record.
@@ -146,8 +172,8 @@ impl Keys {
     }
 
     /// The number and hash of the last audit record.
-    pub(super) fn audit_head(&self) -> String {
-        self.named("audit-head")
+    pub(super) fn audit_head(&self) -> &str {
+        &self.0.audit_head
     }
 }
 

@@ -1,6 +1,6 @@
 //! Who moves a run. The epoch counts holders: who writes under an old one is told that the lease was lost.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ::redis::aio::ConnectionManager;
 use holdpoint_core::ids::RunId;
@@ -13,43 +13,7 @@ use super::group::Desk;
 use super::keys::{self, Keys};
 use super::open::millis;
 use super::records::{self, RunRecord};
-use crate::admit::{self, LeaseSlot, Mover};
-
-/// What becomes of a lease.
-#[derive(Debug, Clone)]
-pub(super) enum LeaseMove {
-    Claim { run: RunId, owner: String, duration: Duration },
-    Renew { lease: Lease, duration: Duration },
-    Release { lease: Lease },
-}
-
-impl LeaseMove {
-    fn run(&self) -> RunId {
-        match self {
-            Self::Claim { run, .. } => *run,
-            Self::Renew { lease, .. } | Self::Release { lease } => lease.run,
-        }
-    }
-
-    /// The lease afterwards.
-    ///
-    /// # Errors
-    /// It is somebody else's.
-    fn apply(&self, before: &LeaseSlot, now: Timestamp) -> Result<LeaseSlot, AppendError> {
-        match self {
-            Self::Claim { run, owner, duration } => admit::take(*run, before, owner, *duration, now),
-            Self::Renew { lease, duration } => match &before.mover {
-                Mover::Holder { owner, until } if before.epoch == lease.epoch => {
-                    let until = (*until).max(now.after(*duration));
-                    Ok(LeaseSlot { epoch: before.epoch, mover: Mover::Holder { owner: owner.clone(), until } })
-                }
-                Mover::Holder { .. } | Mover::Nobody { .. } => Err(AppendError::Fenced { run: lease.run }),
-            },
-            Self::Release { lease } if before.is_held_at(lease.epoch) => Ok(before.given_back(now)),
-            Self::Release { .. } => Ok(before.clone()),
-        }
-    }
-}
+use crate::admit::{LeaseMove, Mover};
 
 /// One try to change a lease; gives it back as it is then, if anybody holds it.
 pub(super) async fn change(desk: &Desk, wanted: &LeaseMove) -> Result<Option<Lease>, WriteError> {

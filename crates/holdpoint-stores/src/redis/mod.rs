@@ -55,10 +55,10 @@ use bus::RedisRoad;
 use fault::{Broken, WriteError};
 use group::{Answer, Desk, Groups, Head, Heads};
 use keys::Keys;
-use leases::LeaseMove;
 use open::Promise;
 use remembered::Remembered;
 
+use crate::admit::LeaseMove;
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
 use crate::loads::Loads;

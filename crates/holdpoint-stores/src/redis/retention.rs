@@ -75,13 +75,13 @@ pub(super) async fn remove(connection: &ConnectionManager, keys: &Keys, old: Old
     for run in runs.iter().filter_map(|name| keys::parse_run(name)) {
         change.remove_key(keys.journal(run));
     }
-    change.remove_fields(&keys.runs(), &runs);
-    for order in [keys.run_order(None), keys.run_order(Some(&owner)), keys.work()] {
+    change.remove_fields(keys.runs(), &runs);
+    for order in [keys.run_order(None), keys.run_order(Some(&owner)), keys.work().to_owned()] {
         change.remove_members(&order, &runs);
     }
-    change.remove_fields(&keys.pauses(), &pauses);
+    change.remove_fields(keys.pauses(), &pauses);
     let by_status = (0..=3).map(|status| keys.pause_order(Some(status)));
-    for order in [keys.pause_order(None), keys.deadlines()].into_iter().chain(by_status) {
+    for order in [keys.pause_order(None), keys.deadlines().to_owned()].into_iter().chain(by_status) {
         change.remove_members(&order, &pauses);
     }
     change.remove_fields(&keys.rules(), &rules);

@@ -4,38 +4,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use holdpoint_core::event::{RunEvent, RunStarted};
+use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::{ActorId, RunId, SessionId};
 use holdpoint_core::message::Content;
-use holdpoint_core::refusal::Refusal;
 use holdpoint_runtime::{RunError, Runtime};
-use sha2::{Digest as _, Sha256};
 use tokio::sync::OwnedMutexGuard;
-use uuid::Builder;
+
+use crate::protocols::named;
+
+pub(super) use crate::protocols::named::started;
 
 /// The name of the run that this caller begins under this name.
 pub(super) fn run_id(caller: &ActorId, request_id: &str) -> RunId {
-    let mut hash = Sha256::new();
-    for part in ["holdpoint blocks message", caller.as_str(), request_id] {
-        hash.update((part.len() as u64).to_be_bytes());
-        hash.update(part.as_bytes());
-    }
-    let digest: [u8; 32] = hash.finalize().into();
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&digest[..16]);
-    RunId::new(Builder::from_custom_bytes(bytes).into_uuid())
-}
-
-/// How the run of this name started, if it is there.
-pub(super) async fn started(runtime: &Runtime, run: RunId) -> Result<Option<RunStarted>, RunError> {
-    match runtime.read_journal(run).await {
-        Ok(entries) => Ok(entries.iter().flat_map(|entry| entry.events.iter()).find_map(|event| match event {
-            RunEvent::RunStarted(started) => Some(started.clone()),
-            _ => None,
-        })),
-        Err(RunError::Refused(Refusal::RunNotFound(_))) => Ok(None),
-        Err(error) => Err(error),
-    }
+    named::run_id("holdpoint blocks message", caller, request_id)
 }
 
 /// The message that was handed to this run under this name.

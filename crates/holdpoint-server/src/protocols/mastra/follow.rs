@@ -5,11 +5,8 @@ use std::time::Duration;
 
 use axum::response::Response;
 use holdpoint_core::event::RunEvent;
-use holdpoint_core::refusal::Refusal;
-use holdpoint_core::run::Run;
+use holdpoint_runtime::RunError;
 use holdpoint_runtime::use_cases::{WatchItem, WatchSession};
-use holdpoint_runtime::{Fault, RunError};
-use tokio::task::{JoinError, JoinHandle};
 
 use super::chunks::{Narrator, Stop, done, frame};
 use super::wire::Chunk;
@@ -17,13 +14,11 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::limits::StreamPermit;
 use crate::problem::{Code, Problem};
+use crate::protocols::driving::{DriveEnd, Driving, Failure};
 use crate::sse::{self, Gone, Writer};
 
 /// How often the store is asked for what other processes wrote.
 const GLANCE: Duration = Duration::from_secs(2);
-
-/// The task that moves a run.
-pub(super) type Drive = JoinHandle<Result<Run, RunError>>;
 
 /// What a stream needs to follow a run.
 pub(super) struct Follow {
@@ -46,52 +41,6 @@ pub(super) enum AtPause {
     End,
     /// It stays open, and goes on after the decision.
     Stay,
-}
-
-/// How far the task is that moves the run.
-pub(super) enum Driving {
-    /// Under way.
-    UnderWay(Drive),
-    /// It came to its end before the stream began.
-    Ended(DriveEnd),
-    /// Its end was seen; if the run goes on, somebody else moves it.
-    Over,
-}
-
-/// How such a task came to its end.
-pub(super) enum DriveEnd {
-    /// At a stop, or because somebody else moves the run and was told of what was decided.
-    Stopped,
-    /// The run could not go on.
-    Failed(Failure),
-}
-
-/// Why a run could not go on.
-pub(super) struct Failure {
-    pub(super) problem: Problem,
-    /// Whether the run would wait for its model in vain.
-    is_hopeless: bool,
-}
-
-impl DriveEnd {
-    /// What the end of the task means.
-    pub(super) fn read(ended: Result<Result<Run, RunError>, JoinError>) -> Self {
-        match ended {
-            Ok(Ok(_) | Err(RunError::Refused(Refusal::RunBusy { .. }))) => Self::Stopped,
-            Ok(Err(error)) => Self::Failed(error.into()),
-            Err(_) => {
-                let problem = Problem::internal("the task that moves a run panicked");
-                Self::Failed(Failure { problem, is_hopeless: false })
-            }
-        }
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        let is_hopeless = matches!(&error, RunError::Fault(Fault::Model { source, .. }) if !source.may_retry);
-        Self { problem: error.into(), is_hopeless }
-    }
 }
 
 impl Follow {

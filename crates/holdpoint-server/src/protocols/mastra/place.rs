@@ -8,11 +8,12 @@ use holdpoint_core::run::Run;
 use holdpoint_runtime::RunError;
 
 use super::chunks::Narrator;
-use super::follow::{AtPause, Driving, Follow};
+use super::follow::{AtPause, Follow};
 use super::{origin, refuse};
 use crate::access::{Action, Caller};
 use crate::app::App;
 use crate::problem::Problem;
+use crate::protocols::driving::Driving;
 
 /// A place in a run's journal.
 pub(super) struct Place {

@@ -14,7 +14,7 @@ use holdpoint_runtime::use_cases::{StartRun, WatchItem};
 use holdpoint_runtime::{DriveOptions, RunError, Runtime};
 
 use super::chunks::Narrator;
-use super::follow::{AtPause, Drive, DriveEnd, Driving, Follow};
+use super::follow::{AtPause, Follow};
 use super::from_wire::{Body, StartRequest};
 use super::hand_over::{Manner, hand_over, handed_before};
 use super::origin::{self, Origin};
@@ -24,6 +24,7 @@ use crate::access::{Action, Caller, Reach};
 use crate::agents::ServedAgent;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::protocols::driving::{Drive, DriveEnd, Driving};
 
 pub(super) async fn stream(
     State(app): State<App>,

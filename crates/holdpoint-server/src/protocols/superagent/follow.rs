@@ -5,12 +5,9 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use holdpoint_core::ids::SessionId;
-use holdpoint_core::refusal::Refusal;
-use holdpoint_core::run::Run;
+use holdpoint_runtime::RunError;
 use holdpoint_runtime::use_cases::{WatchItem, WatchSession};
-use holdpoint_runtime::{Fault, RunError};
 use http::HeaderValue;
-use tokio::task::{JoinError, JoinHandle};
 
 use super::frames::{Encoder, Frame, Mode, Narrator, Stop};
 use super::standing::{Conversation, Standing};
@@ -21,10 +18,8 @@ use crate::agents::ServedAgent;
 use crate::app::App;
 use crate::limits::StreamPermit;
 use crate::problem::{Code, Problem};
+use crate::protocols::driving::{DriveEnd, Driving, Failure};
 use crate::sse::{self, Gone, Writer};
-
-/// The task that moves a run.
-pub(super) type Drive = JoinHandle<Result<Run, RunError>>;
 
 /// What a stream needs to follow a run.
 pub(super) struct Follow {
@@ -38,55 +33,6 @@ pub(super) struct Follow {
     /// What the watch saw before the stream began.
     pub(super) seen: VecDeque<WatchItem>,
     pub(super) drive: Driving,
-}
-
-/// How far the task is that moves the run.
-pub(super) enum Driving {
-    /// Under way.
-    UnderWay(Drive),
-    /// It came to its end before the stream began.
-    Ended(DriveEnd),
-    /// Its end was seen; if the run goes on, somebody else moves it.
-    Over,
-}
-
-/// How such a task came to its end.
-pub(super) enum DriveEnd {
-    /// At a stop, or because somebody else moves the run and was told of what was decided.
-    Stopped,
-    /// The run could not go on.
-    Failed(Failure),
-}
-
-/// Why a run could not go on.
-pub(super) struct Failure {
-    pub(super) problem: Problem,
-    /// Whether the world failed in a way that may pass.
-    may_pass: bool,
-    /// Whether the run would wait for its model in vain.
-    is_hopeless: bool,
-}
-
-impl DriveEnd {
-    /// What the end of the task means.
-    pub(super) fn read(ended: Result<Result<Run, RunError>, JoinError>) -> Self {
-        match ended {
-            Ok(Ok(_) | Err(RunError::Refused(Refusal::RunBusy { .. }))) => Self::Stopped,
-            Ok(Err(error)) => Self::Failed(error.into()),
-            Err(_) => {
-                let problem = Problem::internal("the task that moves a run panicked");
-                Self::Failed(Failure { problem, may_pass: false, is_hopeless: false })
-            }
-        }
-    }
-}
-
-impl From<RunError> for Failure {
-    fn from(error: RunError) -> Self {
-        let is_hopeless = matches!(&error, RunError::Fault(Fault::Model { source, .. }) if !source.may_retry);
-        let may_pass = matches!(error, RunError::Fault(_)) && !is_hopeless;
-        Self { problem: error.into(), may_pass, is_hopeless }
-    }
 }
 
 impl Follow {

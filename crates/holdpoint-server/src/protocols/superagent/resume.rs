@@ -10,7 +10,7 @@ use holdpoint_runtime::RunError;
 use holdpoint_runtime::use_cases::Decided;
 
 use super::answer::{self, Answer};
-use super::follow::{Driving, Follow};
+use super::follow::Follow;
 use super::frames::Narrator;
 use super::refuse::Settled;
 use super::standing::{Conversation, Held, Standing, find};
@@ -19,6 +19,7 @@ use crate::access::{Action, Caller};
 use crate::agents::ServedAgent;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::protocols::driving::Driving;
 use crate::protocols::native::decide::{check_may_decide, names};
 
 pub(super) async fn resume(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, Problem> {

@@ -11,7 +11,7 @@ use holdpoint_core::run::Run;
 use holdpoint_runtime::DriveOptions;
 use holdpoint_runtime::use_cases::{StartRun, WatchItem, WatchSession};
 
-use super::follow::{Drive, DriveEnd, Driving, Follow};
+use super::follow::Follow;
 use super::frames::Narrator;
 use super::standing::{Conversation, Standing};
 use super::{body, from_wire, refuse};
@@ -19,6 +19,7 @@ use crate::access::{Action, Caller, Reach};
 use crate::agents::ServedAgent;
 use crate::app::App;
 use crate::problem::Problem;
+use crate::protocols::driving::{Drive, DriveEnd, Driving};
 
 pub(super) async fn stream(State(app): State<App>, caller: Caller, request: Request) -> Result<Response, Problem> {
     from_wire::accept(request.headers())?;
