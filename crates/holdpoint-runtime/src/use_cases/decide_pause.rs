@@ -81,7 +81,7 @@ impl Runtime {
     }
 
     /// Whether the policy of a tool would let its call run with these arguments, before somebody decides so: who edits can
-    /// still mend them. It is asked once more right before the call runs.
+    /// still mend them. It is asked once more right before the call runs. What does not fit the tool is not shown to it.
     ///
     /// # Errors
     /// [`Refusal::InvalidArguments`] where it would not; also where there is no such pause.
@@ -91,6 +91,7 @@ impl Runtime {
         arguments: &CanonicalJson,
         graph: &AgentGraph,
     ) -> Result<(), RunError> {
+        self.check_edit(id, arguments).await?;
         let stored = self.stored_run_of(id).await?;
         let Subject::Call { path, .. } = &stored.run.pause(id)?.subject else { return Ok(()) };
         match objection_to_edit(&stored.run, graph, path, arguments).await {
