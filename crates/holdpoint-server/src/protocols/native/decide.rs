@@ -156,7 +156,8 @@ pub(crate) fn check_may_decide(
 }
 
 /// Whether edited arguments may take the place of those that an open pause holds: as far as a person would be shown the
-/// same again, and as the policy of the tool says. Its schema is looked at with the decision.
+/// same again, and as the tool's schema and policy say. The schema is looked at once more with the decision, by whatever
+/// door it comes.
 pub(crate) async fn check_edit(app: &App, run: &Run, pause: &Pause, decision: &Decision) -> Result<(), RunError> {
     let Decision::ApproveEdited { arguments } = decision else { return Ok(()) };
     let Subject::Call { path, .. } = &pause.subject else { return Ok(()) };

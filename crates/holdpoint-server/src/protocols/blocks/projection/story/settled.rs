@@ -49,18 +49,14 @@ impl Story {
         // What somebody decided is told with the rest, however that ended.
         let is_decided =
             |ask: &Ask| matches!(&ask.state, AskState::Decided { manner, .. } if *manner != Manner::Superseded);
-        match request.kind {
-            _ if request.asks.iter().all(is_expired) => {
-                scene.pen.block(place, Block::ApprovalTimeout { approval_key, subagent }, None);
-            }
-            kind if kind != PauseKind::Question && request.asks.iter().any(is_decided) => {
-                let decisions = request.asks.iter().map(shown).collect();
-                let block = Block::ApprovalResult { approval_key, subagent };
-                scene.pen.block(place, block, Some(BlockDelta::Decisions { decisions }));
-            }
-            // The answers to a question stand in its resolution; of the rest the calls' outcomes tell.
-            _ => {}
+        if request.asks.iter().all(is_expired) {
+            scene.pen.block(place, Block::ApprovalTimeout { approval_key, subagent }, None);
+        } else if request.kind != PauseKind::Question && request.asks.iter().any(is_decided) {
+            let decisions = request.asks.iter().map(shown).collect();
+            let block = Block::ApprovalResult { approval_key, subagent };
+            scene.pen.block(place, block, Some(BlockDelta::Decisions { decisions }));
         }
+        // The answers to a question stand in its resolution; of the rest the calls' outcomes tell.
     }
 }
 
