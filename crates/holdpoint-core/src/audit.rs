@@ -17,53 +17,54 @@ use crate::run::Run;
 use crate::time::Timestamp;
 
 /// What is written down for those who look later. Nothing of it is content: what was held stands as a digest.
+// In the order of the canonical form, so that writing it sorts nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AuditNote {
-    /// When, by the store's clock.
-    pub at: Timestamp,
-    /// What happened.
-    pub kind: AuditKind,
-    /// The conversation.
-    pub session: SessionId,
-    /// The run.
-    pub run: RunId,
-    /// The pause, where it was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pause: Option<PauseId>,
     /// The agent that asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// The tool that was to run.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub tool: Option<ToolName>,
-    /// The decision's name, or what a rule does: `approve` or `deny`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub outcome: Option<String>,
+    /// When, by the store's clock.
+    pub at: Timestamp,
     /// Who did it; nobody withdraws or expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<ActorId>,
-    /// Through which door.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub via: Option<String>,
-    /// The caller's own name of the request.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub request: Option<String>,
-    /// How a decision came about, where nobody gave it for this very pause.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub manner: Option<Manner>,
-    /// The digest of the arguments that were held.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<Digest>,
     /// The digest of the arguments that a person put in their place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub edited_sha256: Option<Digest>,
-    /// The standing rule that was made, taken back, or that decided.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rule: Option<RuleId>,
     /// The policy's rule that held the call, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub held_by: Option<String>,
+    /// What happened.
+    pub kind: AuditKind,
+    /// How a decision came about, where nobody gave it for this very pause.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manner: Option<Manner>,
+    /// The decision's name, or what a rule does: `approve` or `deny`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<String>,
+    /// The pause, where it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pause: Option<PauseId>,
+    /// The caller's own name of the request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<String>,
+    /// The standing rule that was made, taken back, or that decided.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rule: Option<RuleId>,
+    /// The run.
+    pub run: RunId,
+    /// The conversation.
+    pub session: SessionId,
+    /// The digest of the arguments that were held.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<Digest>,
+    /// The tool that was to run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<ToolName>,
+    /// Through which door.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub via: Option<String>,
 }
 
 /// What happened.
@@ -237,7 +238,7 @@ impl AuditRecord {
 
 fn link(last: Option<(u64, Digest)>, body: &str) -> Digest {
     let before = last.map_or([0; 32], |(_, hash)| *hash.as_bytes());
-    Digest::of(&[&before, body.as_bytes()].concat())
+    Digest::of_both(&before, body.as_bytes())
 }
 
 #[cfg(test)]

@@ -23,9 +23,13 @@ pub struct BadId {
 
 macro_rules! serde_as_text {
     ($name:ident) => {
+        serde_as_text!($name, |id, serializer| serializer.collect_str(id));
+    };
+    ($name:ident, |$id:ident, $serializer:ident| $written:expr) => {
         impl Serialize for $name {
-            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+            fn serialize<S: Serializer>(&self, $serializer: S) -> Result<S::Ok, S::Error> {
+                let $id = self;
+                $written
             }
         }
 
@@ -182,7 +186,7 @@ macro_rules! text_id {
             }
         }
 
-        serde_as_text!($name);
+        serde_as_text!($name, |id, serializer| serializer.serialize_str(&id.0));
     };
 }
 
@@ -268,7 +272,7 @@ impl FromStr for AgentId {
     }
 }
 
-serde_as_text!(AgentId);
+serde_as_text!(AgentId, |id, serializer| serializer.serialize_str(&id.0));
 
 /// What a model calls a tool.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -309,7 +313,7 @@ impl FromStr for ToolName {
     }
 }
 
-serde_as_text!(ToolName);
+serde_as_text!(ToolName, |id, serializer| serializer.serialize_str(&id.0));
 
 /// Where a tool call stands in a run: the turn and position in each agent's frame, from the root inwards.
 ///

@@ -1,5 +1,6 @@
 //! What comes while something is under way is done together, next: a queue, and a few tasks that empty it. Whoever comes
-//! first begins a task; it takes all that wait, as often as any do, and ends when none do. Nobody waits for company.
+//! first begins a task; it takes all that wait, as often as any do, and ends when none do. Another begins when as many wait
+//! as are under way, so that groups are as large as they can be. Where nothing is under way nobody waits for company.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,11 +19,21 @@ pub(crate) struct Together<T> {
 struct State<T> {
     waiting: VecDeque<T>,
     tasks: usize,
+    /// How many are being done.
+    under_way: usize,
+}
+
+impl<T> State<T> {
+    /// Whether those who wait are taken now: where nobody is at it, or there are as many as are being done. Fewer lose
+    /// little by waiting until these are done, which comes first anyway, and gain company.
+    fn is_time(&self) -> bool {
+        self.waiting.len() >= self.under_way
+    }
 }
 
 impl<T> Together<T> {
     pub(crate) fn new(tasks_max: usize, group_max: usize) -> Arc<Self> {
-        let state = Mutex::new(State { waiting: VecDeque::new(), tasks: 0 });
+        let state = Mutex::new(State { waiting: VecDeque::new(), tasks: 0, under_way: 0 });
         Arc::new(Self { state, tasks_max, group_max })
     }
 
@@ -31,9 +42,9 @@ impl<T> Together<T> {
     pub(crate) fn add(self: &Arc<Self>, item: T) -> Option<Turn<T>> {
         let mut state = self.state();
         state.waiting.push_back(item);
-        (state.tasks < self.tasks_max).then(|| {
+        (state.tasks < self.tasks_max && state.is_time()).then(|| {
             state.tasks += 1;
-            Turn { queue: Arc::clone(self), is_over: false }
+            Turn { queue: Arc::clone(self), taken: 0, is_over: false }
         })
     }
 
@@ -74,15 +85,19 @@ impl<T> Default for AppendQueues<T> {
 /// The right to empty a queue. When it ends before the queue is empty, those who wait are let go without an answer.
 pub(crate) struct Turn<T> {
     queue: Arc<Together<T>>,
+    /// How many were taken last.
+    taken: usize,
     is_over: bool,
 }
 
 impl<T> Turn<T> {
-    /// The next to be done together: those that fit, given what was taken so far. Nothing is left when it is empty.
+    /// What was taken last is done. The next to be done together: those that fit, given what was taken so far. When it is
+    /// empty nothing is left for this turn; those who wait then are for the other one.
     pub(crate) fn take(&mut self, mut fits: impl FnMut(&T, &[T]) -> bool) -> Vec<T> {
         let mut state = self.queue.state();
+        state.under_way -= std::mem::take(&mut self.taken);
         let mut group = Vec::new();
-        let mut index = 0;
+        let mut index = if state.is_time() { 0 } else { state.waiting.len() };
         while index < state.waiting.len() && group.len() < self.queue.group_max {
             if group.is_empty() || fits(&state.waiting[index], &group) {
                 group.extend(state.waiting.remove(index));
@@ -94,6 +109,8 @@ impl<T> Turn<T> {
             state.tasks -= 1;
             self.is_over = true;
         }
+        self.taken = group.len();
+        state.under_way += self.taken;
         group
     }
 }
@@ -103,6 +120,7 @@ impl<T> Drop for Turn<T> {
         if !self.is_over {
             // The task was ended from outside, with its runtime: the next who comes begins another.
             let mut state = self.queue.state();
+            state.under_way -= self.taken;
             state.tasks -= 1;
             let left = if state.tasks == 0 { std::mem::take(&mut state.waiting) } else { VecDeque::new() };
             drop(state);
@@ -124,6 +142,26 @@ mod tests {
         assert_eq!(turn.take(|_, _| true), [4, 5]);
         assert!(turn.take(|_, _| true).is_empty());
         assert!(queue.add(6).is_some(), "nobody is at it any more");
+    }
+
+    #[test]
+    fn a_second_task_begins_when_as_many_wait_as_are_under_way() {
+        let queue = Together::new(2, 9);
+        let mut first = queue.add(1).expect("the first begins a task");
+        assert_eq!(first.take(|_, _| true), [1]);
+        let mut second = queue.add(2).expect("one waits and one is under way");
+        assert_eq!(second.take(|_, _| true), [2]);
+        assert!((3..=5).all(|item| queue.add(item).is_none()), "two are at it");
+        assert_eq!(first.take(|_, _| true), [3, 4, 5]);
+        assert!(second.take(|_, _| true).is_empty());
+        assert!((6..=7).all(|item| queue.add(item).is_none()), "they gain company until the three are done");
+        let mut second = queue.add(8).expect("as many wait as are under way");
+        assert_eq!(second.take(|_, _| true), [6, 7, 8]);
+        assert!(queue.add(9).is_none());
+        assert!(first.take(|_, _| true).is_empty(), "it is for the other");
+        assert_eq!(second.take(|_, _| true), [9]);
+        assert!(second.take(|_, _| true).is_empty());
+        assert!(queue.add(10).is_some(), "nobody is at it any more");
     }
 
     #[test]

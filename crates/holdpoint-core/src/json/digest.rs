@@ -23,6 +23,11 @@ impl Digest {
         Self(Sha256::digest(bytes).into())
     }
 
+    /// The digest of some bytes and those that follow them.
+    pub(crate) fn of_both(first: &[u8], second: &[u8]) -> Self {
+        Self(Sha256::new().chain_update(first).chain_update(second).finalize().into())
+    }
+
     /// A digest that was taken before, from its bytes.
     pub fn from_bytes(bytes: [u8; 32]) -> Self {
         Self(bytes)

@@ -1,8 +1,8 @@
 //! The only way to write a run. What an append depends on is read, it is checked by the rules that every store shares, and
 //! one script writes all of it if what was read still stands. If it does not, everything begins again.
 
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
 use ::redis::aio::ConnectionManager;
@@ -11,6 +11,8 @@ use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::record;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended, RunStatus, StoreFault};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::change::Change;
@@ -18,7 +20,7 @@ use super::fault::{self, Broken, WriteError};
 use super::keys::{self, Keys};
 use super::leases::place_work;
 use super::open::millis;
-use super::records::{self, EntryRecord, RunRecord, SessionRecord};
+use super::records::{self, EntryRecord, Held, PauseRecord, RunRecord, SessionRecord};
 use super::{audit, definitions, notices, pauses, rules, sessions};
 use crate::admit::{self, Found};
 use crate::clock::StoreClock;
@@ -42,17 +44,36 @@ fn new_token() -> String {
 /// What an append depends on, as it stood. Whatever changes any of it changes the record of the session or of the run, or
 /// the head of the audit: these are compared when it is written.
 pub(super) struct Seen {
-    pub(super) session: Option<Vec<u8>>,
-    pub(super) run: Option<Vec<u8>>,
+    pub(super) session: Option<Arc<Held<SessionRecord>>>,
+    pub(super) run: Option<Arc<Held<RunRecord>>>,
     /// The entry that stands where this one is to.
     pub(super) entry: Option<Vec<u8>>,
     /// The agent's unfinished run in the session, where that is asked for: it matters to those that begin.
     pub(super) under_way: Option<String>,
     pub(super) audit_head: Option<Vec<u8>>,
-    pub(super) pauses: Vec<Option<Vec<u8>>>,
+    pub(super) pauses: Vec<Option<Arc<Held<PauseRecord>>>>,
     pub(super) rules: Vec<Option<Vec<u8>>>,
     /// When it stood so by the server's clock, in seconds and microseconds beside them; none where it is only remembered.
     pub(super) time: Option<(i64, i64)>,
+}
+
+/// What the server answers to whoever looks at all of it.
+type Looked = (
+    Option<Vec<u8>>,
+    Option<Vec<u8>>,
+    Option<Vec<u8>>,
+    Option<String>,
+    Option<Vec<u8>>,
+    Vec<Option<Vec<u8>>>,
+    Vec<Option<Vec<u8>>>,
+    (i64, i64),
+);
+
+/// Records as they were found.
+pub(super) fn read_all<T: Serialize + DeserializeOwned>(
+    found: impl IntoIterator<Item = Option<Vec<u8>>>,
+) -> Result<Vec<Option<Arc<Held<T>>>>, Broken> {
+    found.into_iter().map(|bytes| bytes.map(Held::read).transpose()).collect()
 }
 
 impl Seen {
@@ -65,10 +86,10 @@ impl Seen {
 /// An append that was admitted, and the records after it.
 pub(super) struct Planned {
     pub(super) appended: Appended,
-    pub(super) session: Vec<u8>,
-    pub(super) run: Vec<u8>,
+    pub(super) session: Arc<Held<SessionRecord>>,
+    pub(super) run: Arc<Held<RunRecord>>,
     /// In the order of the append's rows.
-    pub(super) pauses: Vec<Vec<u8>>,
+    pub(super) pauses: Vec<Arc<Held<PauseRecord>>>,
 }
 
 impl PreparedAppend {
@@ -84,11 +105,10 @@ impl PreparedAppend {
 
     async fn look(&self, connection: &ConnectionManager, keys: &Keys) -> Result<Seen, Broken> {
         let append = &self.append;
-        let name = keys::run_name(append.run);
         let mut pipe = ::redis::pipe();
         pipe.atomic();
         pipe.cmd("HGET").arg(keys.sessions()).arg(append.session.as_str());
-        pipe.cmd("HGET").arg(keys.runs()).arg(name);
+        pipe.cmd("HGET").arg(keys.runs()).arg(&*keys::run_name(append.run));
         pipe.cmd("HGET").arg(keys.journal(append.run)).arg(append.expected.saturating_add(1));
         pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
         pipe.cmd("GET").arg(keys.audit_head());
@@ -96,13 +116,16 @@ impl PreparedAppend {
             // One name at least, which nothing has.
             pipe.cmd("HMGET").arg(key).arg(names).arg("");
         };
-        let pauses = append.pauses.iter().map(|row| keys::pause_name(row.id)).collect();
+        let pauses = append.pauses.iter().map(|row| keys::pause_name(row.id).to_string()).collect();
         hmget(&mut pipe, keys.pauses(), pauses);
-        let rules = append.rules.iter().map(|change| keys::rule_name(crate::rule_changes::id_of(change))).collect();
+        let rule_name = |change| keys::rule_name(crate::rule_changes::id_of(change)).to_string();
+        let rules = append.rules.iter().map(rule_name).collect();
         hmget(&mut pipe, &keys.rules(), rules);
         pipe.cmd("TIME");
-        let (session, run, entry, under_way, audit_head, pauses, rules, time) =
+        let (session, run, entry, under_way, audit_head, pauses, rules, time): Looked =
             pipe.query_async(&mut connection.clone()).await?;
+        let (session, run) = (session.map(Held::read).transpose()?, run.map(Held::read).transpose()?);
+        let pauses = read_all(pauses)?;
         Ok(Seen { session, run, entry, under_way, audit_head, pauses, rules, time: Some(time) })
     }
 
@@ -122,7 +145,7 @@ impl PreparedAppend {
         let mut change = Change::default();
         let planned = self.plan(&mut change, keys, &seen, now)?;
         notices::write(&mut change, connection, keys, &self.append).await?;
-        audit::write(&mut change, keys, seen.audit_head, &self.audit)?;
+        audit::write(&mut change, keys, seen.audit_head.as_deref(), &self.audit)?;
         change.commit(connection).await?;
         Ok(planned.appended)
     }
@@ -136,14 +159,13 @@ impl PreparedAppend {
         now: Timestamp,
     ) -> Result<Planned, WriteError> {
         let append = &self.append;
-        let session: Option<SessionRecord> = seen.session.as_deref().map(records::decode).transpose()?;
-        let known: Option<RunRecord> = seen.run.as_deref().map(records::decode).transpose()?;
-        let found = known.as_ref().map(|run| self.found(run)).transpose()?;
+        let known = seen.run.as_deref().map(|run| &run.record);
+        let found = known.map(|run| self.found(run)).transpose()?;
         let before = found.as_ref().map(|found| found.status);
 
         if admit::begins(append, found.as_ref())? {
-            let owner = session.as_ref().map(|session| session.owner.as_str());
-            let is_owner = owner.is_none_or(|owner| append.starter().is_some_and(|by| by.as_str() == owner));
+            let owner = seen.session.as_ref().map(|session| &session.record.owner);
+            let is_owner = owner.is_none_or(|owner| append.starter() == Some(owner));
             if known.is_none() && append.only_owner && !is_owner {
                 return Err(AppendError::SessionForeign { session: append.session.clone() }.into());
             }
@@ -154,20 +176,12 @@ impl PreparedAppend {
         let lease = admit::lease_after(append, found.as_ref(), now)?;
         let changed_rules = rules::check(append, &seen.rules)?;
 
-        // Nothing is refused from here on.
-        change.expect_field(keys.sessions(), append.session.to_string(), seen.session.clone());
-        change.expect_field(keys.runs(), keys::run_name(append.run), seen.run.clone());
-        if seen.is_remembered() {
-            // They were not looked at together with their run, and may be of another time.
-            for (row, before) in append.pauses.iter().zip(&seen.pauses) {
-                change.expect_field(keys.pauses(), keys::pause_name(row.id), before.clone());
-            }
-        }
-        let (session, session_bytes) = self.write_session(change, keys, session, known.is_none(), seen.time)?;
-        let seq = session.events + 1 - append.events.len() as u64;
-        let run = known.unwrap_or_else(|| RunRecord {
-            session: append.session.to_string(),
-            agent: append.agent.to_string(),
+        // Nothing is refused from here on. Pauses are not compared: whatever changes one changes its run.
+        let session = self.write_session(change, keys, seen)?;
+        let seq = session.record.events + 1 - append.events.len() as u64;
+        let run = known.cloned().unwrap_or_else(|| RunRecord {
+            session: append.session.clone(),
+            agent: append.agent.clone(),
             first_seq: seq,
             revision: 0,
             status: 0,
@@ -186,32 +200,30 @@ impl PreparedAppend {
         let appended = Appended {
             revision: run.revision,
             seq,
-            pause_group: append.opens_pauses().then_some(session.pause_groups),
+            pause_group: append.opens_pauses().then_some(session.record.pause_groups),
             epoch: admit::epoch_of(append, &lease),
         };
-        let run_bytes = self.write_run(change, keys, &run, &session, before)?;
-        self.write_entry(change, keys, &session, appended.epoch);
+        let run = Held::new(run)?;
+        let before_bytes = seen.run.as_ref().map(|run| run.bytes.as_slice());
+        change.replace_field(keys.runs(), keys::run_name(append.run), before_bytes, &run.bytes);
+        self.place_run(change, keys, &run.record, &session.record.owner, before);
+        self.write_entry(change, keys, &session.record, appended.epoch);
         let pauses = pauses::write(change, keys, append, &seen.pauses, appended.pause_group)?;
         rules::write(change, keys, &append.session, changed_rules)?;
         definitions::write(change, keys, &append.definitions);
-        Ok(Planned { appended, session: session_bytes, run: run_bytes, pauses })
+        Ok(Planned { appended, session, run, pauses })
     }
 
     /// Whether the append begins a run, or begins it again, for all that is known of it.
-    pub(super) fn may_begin(&self, run: Option<&[u8]>) -> Result<bool, Broken> {
-        #[derive(serde::Deserialize)]
-        struct Status {
-            status: u8,
-        }
-        let before: Option<Status> = run.map(records::decode).transpose()?;
+    pub(super) fn may_begin(&self, run: Option<&RunRecord>) -> bool {
         let over = records::status_code(RunStatus::Finished);
-        Ok(self.append.status != RunStatus::Finished && before.is_none_or(|before| before.status == over))
+        self.append.status != RunStatus::Finished && run.is_none_or(|run| run.status == over)
     }
 
     /// The run as a writer finds it.
     fn found(&self, run: &RunRecord) -> Result<Found, Broken> {
         Ok(Found {
-            is_here: run.session == self.append.session.as_str(),
+            is_here: run.session == self.append.session,
             revision: run.revision,
             status: run.status()?,
             lease: run.lease(),
@@ -234,70 +246,51 @@ impl PreparedAppend {
     }
 
     /// The session after the append.
-    fn write_session(
-        &self,
-        change: &mut Change,
-        keys: &Keys,
-        before: Option<SessionRecord>,
-        begins_run: bool,
-        time: Option<(i64, i64)>,
-    ) -> Result<(SessionRecord, Vec<u8>), Broken> {
+    fn write_session(&self, change: &mut Change, keys: &Keys, seen: &Seen) -> Result<Arc<Held<SessionRecord>>, Broken> {
         let append = &self.append;
         let at = append.at.as_millis();
-        let before = match before {
-            Some(before) => before,
+        let before = match &seen.session {
+            Some(before) => before.record.clone(),
             None => {
                 let owner = append.starter().cloned().unwrap_or_else(ActorId::local);
-                let (seconds, micros) = time.unwrap_or_default();
+                let (seconds, micros) = seen.time.unwrap_or_default();
                 for order in [keys.session_order(None), keys.session_order(Some(&owner))] {
                     change.place_member(order, seconds * 1_000_000 + micros, append.session.as_str());
                 }
-                let (owner, created_at) = (owner.to_string(), at);
-                SessionRecord { owner, created_at, last_at: at, runs: 0, events: 0, pause_groups: 0 }
+                SessionRecord { owner, created_at: at, last_at: at, runs: 0, events: 0, pause_groups: 0 }
             }
         };
-        let after = SessionRecord {
+        let after = Held::new(SessionRecord {
             last_at: at,
-            runs: before.runs + u64::from(begins_run),
+            runs: before.runs + u64::from(seen.run.is_none()),
             events: before.events + append.events.len() as u64,
             pause_groups: before.pause_groups + u64::from(append.opens_pauses()),
             ..before
-        };
-        let bytes = records::encode(&after)?;
-        change.set_field(keys.sessions(), append.session.as_str(), bytes.clone());
-        Ok((after, bytes))
+        })?;
+        let before = seen.session.as_ref().map(|session| session.bytes.as_slice());
+        change.replace_field(keys.sessions(), append.session.as_str(), before, &after.bytes);
+        Ok(after)
     }
 
-    fn write_run(
-        &self,
-        change: &mut Change,
-        keys: &Keys,
-        run: &RunRecord,
-        session: &SessionRecord,
-        before: Option<RunStatus>,
-    ) -> Result<Vec<u8>, Broken> {
+    /// Gives the run its places in the lists.
+    fn place_run(&self, change: &mut Change, keys: &Keys, run: &RunRecord, owner: &ActorId, before: Option<RunStatus>) {
         let append = &self.append;
         let name = keys::run_name(append.run);
         if append.expected == 0 {
-            let owner: ActorId = records::parse(&session.owner)?;
-            for order in [keys.run_order(None), keys.run_order(Some(&owner))] {
-                change.place_member(order, 0, name.clone());
+            for order in [keys.run_order(None), keys.run_order(Some(owner))] {
+                change.place_member(order, 0, name);
             }
             let first_seq = i64::try_from(run.first_seq).unwrap_or(i64::MAX);
-            change.place_member(keys.runs_of(&append.session), first_seq, name.clone());
+            change.place_member(keys.runs_of(&append.session), first_seq, name);
         }
-        let under = keys.under_way(&append.session);
         let is_over = |status: RunStatus| status == RunStatus::Finished;
         match (before.is_none_or(is_over), is_over(append.status)) {
-            (true, false) => change.set_field(under, run.agent.as_str(), name.clone()),
-            (false, true) => change.remove_field(under, run.agent.as_str()),
+            (true, false) => change.set_field(keys.under_way(&append.session), run.agent.as_str(), name),
+            (false, true) => change.remove_field(keys.under_way(&append.session), run.agent.as_str()),
             // It goes on; or it was over at once, or got a word in while another one of its agent is under way.
             (false, false) | (true, true) => {}
         }
         place_work(change, keys, append.run, run);
-        let bytes = records::encode(run)?;
-        change.set_field(keys.runs(), name, bytes.clone());
-        Ok(bytes)
     }
 
     fn write_entry(&self, change: &mut Change, keys: &Keys, session: &SessionRecord, epoch: Option<u64>) {
@@ -308,8 +301,8 @@ impl PreparedAppend {
             pause_groups: session.pause_groups,
             at: append.at.as_millis(),
             epoch: epoch.unwrap_or_default(),
-            token: self.token.clone(),
-            body: self.body.clone(),
+            token: self.token.as_str(),
+            body: self.body.as_slice(),
         };
         change.set_field(keys.journal(append.run), revision.to_string(), entry.to_bytes());
         let last_seq = i64::try_from(session.events).unwrap_or(i64::MAX);

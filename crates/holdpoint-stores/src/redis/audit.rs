@@ -23,14 +23,14 @@ pub(super) fn bodies(append: &Append) -> Result<Vec<CanonicalJson>, StoreFault> 
 pub(super) fn write<'a>(
     change: &mut Change,
     keys: &Keys,
-    head: Option<Vec<u8>>,
+    head: Option<&[u8]>,
     bodies: impl IntoIterator<Item = &'a CanonicalJson>,
 ) -> Result<Option<Vec<u8>>, Broken> {
     let mut bodies = bodies.into_iter().peekable();
     if bodies.peek().is_none() {
-        return Ok(head);
+        return Ok(head.map(<[u8]>::to_vec));
     }
-    let mut last = head.as_deref().map(parse_head).transpose()?;
+    let mut last = head.map(parse_head).transpose()?;
     change.expect(keys.audit_head(), head);
     for body in bodies {
         let record = AuditRecord::following(last, body);
@@ -40,7 +40,7 @@ pub(super) fn write<'a>(
     }
     let after = last.map(|(n, hash)| [format!("{n} ").as_bytes(), hash.as_bytes().as_slice()].concat());
     if let Some(after) = &after {
-        change.set(keys.audit_head(), after.clone());
+        change.set(keys.audit_head(), after);
     }
     Ok(after)
 }

@@ -1,7 +1,6 @@
 -- Changes what stands in the store, if it still stands as the writer saw it: all of it or nothing. Everything is compared
 -- before anything is written, and nothing else runs in between. Gives 1 when it is written; otherwise 0, or in a list
--- what a key has instead. A server that is out of memory refuses the first write
--- of a script, and none after it.
+-- what a key has instead. A server that is out of memory refuses the first write of a script, and none after it.
 local call, ARGV, KEYS, unpack, tonumber = redis.call, ARGV, KEYS, unpack, tonumber
 local at = 1
 
@@ -16,18 +15,37 @@ for _ = 1, keys do
     at = at + 2
 end
 
+-- Of each hash: its key, how many fields, their names, what they must have, and what they get instead.
 local hashes = tonumber(ARGV[at])
 at = at + 1
+local first = at
 for _ = 1, hashes do
     local count = tonumber(ARGV[at + 1])
     local found = call('HMGET', KEYS[tonumber(ARGV[at])], unpack(ARGV, at + 2, at + 1 + count))
-    at = at + 2 + count
+    at = at + 1 + count
     for number = 1, count do
-        if (found[number] or '') ~= ARGV[at] then
+        if (found[number] or '') ~= ARGV[at + number] then
             return 0
         end
-        at = at + 1
     end
+    at = at + 1 + 2 * count
+end
+
+at = first
+for _ = 1, hashes do
+    local key, count = KEYS[tonumber(ARGV[at])], tonumber(ARGV[at + 1])
+    local values = at + 1 + 2 * count
+    local set, last = {}, 0
+    for number = 1, count do
+        if ARGV[values + number] ~= '' then
+            set[last + 1], set[last + 2] = ARGV[at + 1 + number], ARGV[values + number]
+            last = last + 2
+        end
+    end
+    if last > 0 then
+        call('HSET', key, unpack(set, 1, last))
+    end
+    at = values + 1 + count
 end
 
 local writes = tonumber(ARGV[at])

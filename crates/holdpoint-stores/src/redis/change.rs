@@ -1,10 +1,11 @@
 //! A change of the store: what must still stand as it was seen, and what is written then. One script does both.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use ::redis::aio::ConnectionManager;
-use ::redis::{Script, ScriptInvocation, Value};
+use ::redis::{Cmd, Script, Value};
 
 use super::fault::{Broken, WriteError, is_lost};
 
@@ -18,25 +19,46 @@ pub(super) async fn prepare(connection: &mut ConnectionManager) -> ::redis::Redi
 /// How many arguments a command of the script may have.
 const ARGUMENTS_MAX: usize = 1_000;
 
+/// How many fields are compared, and set, at once: each is set by two arguments.
+const FIELDS_MAX: usize = ARGUMENTS_MAX / 2;
+
 /// What is compared and what is written. What concerns one key is done by as few commands as it takes: with many appends in
 /// a change, most of them write to the same few.
 #[derive(Default)]
 pub(super) struct Change {
+    /// All names and values, one after the other.
+    bytes: Vec<u8>,
     keys: Vec<Key>,
     /// Where each key stands among them.
     places: HashMap<String, usize>,
     /// By the key's place.
-    values: Vec<(usize, Expected)>,
+    values: Vec<(usize, Piece)>,
     writes: Vec<Write>,
+}
+
+/// Where something stands among the bytes. Nothing is empty but what is not there.
+#[derive(Debug, Clone, Copy, Default)]
+struct Piece {
+    start: usize,
+    length: usize,
 }
 
 /// A key, and what is done with it.
 struct Key {
-    name: String,
+    name: Piece,
     /// The fields of a hash that must stand so.
-    fields: Vec<(String, Expected)>,
+    fields: Vec<Field>,
     /// The writes to it that take more of the same.
     open: Vec<usize>,
+}
+
+/// A field of a hash.
+struct Field {
+    name: Piece,
+    /// What it must have.
+    expected: Piece,
+    /// What it gets instead, where it does.
+    value: Piece,
 }
 
 /// What became of a change.
@@ -48,13 +70,10 @@ pub(super) enum Tried {
     FoundInstead(Option<Vec<u8>>),
 }
 
-/// The value that must stand, or none.
-type Expected = Option<Vec<u8>>;
-
 struct Write {
     command: &'static str,
     key: usize,
-    arguments: Vec<Vec<u8>>,
+    arguments: Vec<Piece>,
 }
 
 impl Write {
@@ -65,59 +84,93 @@ impl Write {
 }
 
 impl Change {
+    /// Takes a copy of some bytes.
+    fn keep(&mut self, bytes: impl AsRef<[u8]>) -> Piece {
+        let (start, bytes) = (self.bytes.len(), bytes.as_ref());
+        self.bytes.extend_from_slice(bytes);
+        Piece { start, length: bytes.len() }
+    }
+
+    fn at(&self, piece: Piece) -> &[u8] {
+        &self.bytes[piece.start..piece.start + piece.length]
+    }
+
     /// The place of a key among those that the script is told.
-    fn place(&mut self, name: &str) -> usize {
-        if let Some(place) = self.places.get(name) {
+    fn place<'k>(&mut self, name: impl Into<Cow<'k, str>>) -> usize {
+        let name = name.into();
+        if let Some(place) = self.places.get(&*name) {
             return *place;
         }
         let place = self.keys.len();
-        self.keys.push(Key { name: name.to_owned(), fields: Vec::new(), open: Vec::new() });
-        self.places.insert(name.to_owned(), place);
+        let kept = self.keep(name.as_bytes());
+        self.keys.push(Key { name: kept, fields: Vec::new(), open: Vec::new() });
+        self.places.insert(name.into_owned(), place);
         place
     }
 
     /// A key must still have this value, or none.
-    pub(super) fn expect(&mut self, key: impl AsRef<str>, expected: Expected) {
-        let key = self.place(key.as_ref());
+    pub(super) fn expect<'k>(&mut self, key: impl Into<Cow<'k, str>>, expected: Option<&[u8]>) {
+        let (key, expected) = (self.place(key), self.keep(expected.unwrap_or_default()));
         self.values.push((key, expected));
     }
 
     /// A field of a hash must still have this value, or none.
-    pub(super) fn expect_field(&mut self, key: impl AsRef<str>, field: String, expected: Expected) {
-        let key = self.place(key.as_ref());
-        self.keys[key].fields.push((field, expected));
+    pub(super) fn expect_field<'k>(
+        &mut self,
+        key: impl Into<Cow<'k, str>>,
+        field: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+    ) {
+        self.replace_field(key, field, expected, []);
+    }
+
+    /// A field of a hash must still have this value, or none, and gets another. It does so before anything else is written.
+    pub(super) fn replace_field<'k>(
+        &mut self,
+        key: impl Into<Cow<'k, str>>,
+        field: impl AsRef<[u8]>,
+        expected: Option<&[u8]>,
+        value: impl AsRef<[u8]>,
+    ) {
+        let key = self.place(key);
+        let (name, expected) = (self.keep(field), self.keep(expected.unwrap_or_default()));
+        let value = self.keep(value);
+        self.keys[key].fields.push(Field { name, expected, value });
     }
 
     /// Writes to a key as a whole: what comes after it stays after it.
-    fn write_whole<const N: usize>(&mut self, command: &'static str, key: impl AsRef<str>, arguments: [Vec<u8>; N]) {
-        let key = self.place(key.as_ref());
+    fn write_whole<'k>(&mut self, command: &'static str, key: impl Into<Cow<'k, str>>, arguments: &[&[u8]]) {
+        let key = self.place(key);
         self.keys[key].open.clear();
-        self.writes.push(Write { command, key, arguments: arguments.into() });
+        let arguments = arguments.iter().map(|argument| self.keep(argument)).collect();
+        self.writes.push(Write { command, key, arguments });
     }
 
     /// Writes to a field or a member, together with others of the key where that is the same as one after the other: unless
     /// another command of the key has the same field or member meanwhile. Within one command the last one counts.
-    fn write<const N: usize>(
+    fn write<'k, const N: usize>(
         &mut self,
         command: &'static str,
-        key: impl AsRef<str>,
+        key: impl Into<Cow<'k, str>>,
         name: usize,
-        arguments: [Vec<u8>; N],
+        arguments: [&[u8]; N],
     ) {
-        let key = self.place(key.as_ref());
-        let writes = &mut self.writes;
-        let open = &mut self.keys[key].open;
-        let found = open.iter().position(|index| writes[*index].command == command);
-        let is_apart = |index: &usize| !writes[*index].arguments.contains(&arguments[name]);
-        match found.filter(|found| open[found + 1..].iter().all(is_apart)) {
-            Some(found) if writes[open[found]].arguments.len() + N <= ARGUMENTS_MAX => {
-                writes[open[found]].arguments.extend(arguments);
+        let key = self.place(key);
+        let kept = arguments.map(|argument| self.keep(argument));
+        let open = &self.keys[key].open;
+        let found = open.iter().position(|index| self.writes[*index].command == command);
+        let has_it =
+            |index: &usize| self.writes[*index].arguments.iter().any(|argument| self.at(*argument) == arguments[name]);
+        match found.filter(|found| !open[found + 1..].iter().any(has_it)) {
+            Some(found) if self.writes[open[found]].arguments.len() + N <= ARGUMENTS_MAX => {
+                self.writes[open[found]].arguments.extend(kept);
             }
             _ => {
+                let open = &mut self.keys[key].open;
                 // Those before it are closed as well: nothing may move in front of this one.
                 open.drain(..found.map_or(0, |found| found + 1));
-                open.push(writes.len());
-                writes.push(Write { command, key, arguments: arguments.into() });
+                open.push(self.writes.len());
+                self.writes.push(Write { command, key, arguments: kept.into() });
             }
         }
     }
@@ -134,43 +187,53 @@ impl Change {
         }
     }
 
-    pub(super) fn set(&mut self, key: impl AsRef<str>, value: impl Into<Vec<u8>>) {
-        self.write_whole("SET", key, [value.into()]);
+    pub(super) fn set<'k>(&mut self, key: impl Into<Cow<'k, str>>, value: impl AsRef<[u8]>) {
+        self.write_whole("SET", key, &[value.as_ref()]);
     }
 
-    pub(super) fn set_field(&mut self, key: impl AsRef<str>, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.write("HSET", key, 0, [field.into(), value.into()]);
+    pub(super) fn set_field<'k>(
+        &mut self,
+        key: impl Into<Cow<'k, str>>,
+        field: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) {
+        self.write("HSET", key, 0, [field.as_ref(), value.as_ref()]);
     }
 
     /// Sets a field that is not there yet.
-    pub(super) fn add_field(&mut self, key: impl AsRef<str>, field: impl Into<Vec<u8>>, value: impl Into<Vec<u8>>) {
-        self.write_whole("HSETNX", key, [field.into(), value.into()]);
+    pub(super) fn add_field<'k>(
+        &mut self,
+        key: impl Into<Cow<'k, str>>,
+        field: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) {
+        self.write_whole("HSETNX", key, &[field.as_ref(), value.as_ref()]);
     }
 
-    pub(super) fn remove_field(&mut self, key: impl AsRef<str>, field: impl Into<Vec<u8>>) {
-        self.write("HDEL", key, 0, [field.into()]);
+    pub(super) fn remove_field<'k>(&mut self, key: impl Into<Cow<'k, str>>, field: impl AsRef<[u8]>) {
+        self.write("HDEL", key, 0, [field.as_ref()]);
     }
 
     /// Gives a member of a sorted set its place. Scores are times and numbers of events: all of them far below those that
     /// a score cannot tell apart.
-    pub(super) fn place_member(&mut self, key: impl AsRef<str>, score: i64, member: impl Into<Vec<u8>>) {
-        self.write("ZADD", key, 1, [score.to_string().into_bytes(), member.into()]);
+    pub(super) fn place_member<'k>(&mut self, key: impl Into<Cow<'k, str>>, score: i64, member: impl AsRef<[u8]>) {
+        self.write("ZADD", key, 1, [score.to_string().as_bytes(), member.as_ref()]);
     }
 
-    pub(super) fn remove_member(&mut self, key: impl AsRef<str>, member: impl Into<Vec<u8>>) {
-        self.write("ZREM", key, 0, [member.into()]);
+    pub(super) fn remove_member<'k>(&mut self, key: impl Into<Cow<'k, str>>, member: impl AsRef<[u8]>) {
+        self.write("ZREM", key, 0, [member.as_ref()]);
     }
 
-    pub(super) fn remove_key(&mut self, key: impl AsRef<str>) {
-        self.write_whole("UNLINK", key, []);
+    pub(super) fn remove_key<'k>(&mut self, key: impl Into<Cow<'k, str>>) {
+        self.write_whole("UNLINK", key, &[]);
     }
 
     pub(super) fn remove_fields(&mut self, key: &str, fields: &[String]) {
-        fields.iter().for_each(|field| self.remove_field(key, field.as_str()));
+        fields.iter().for_each(|field| self.remove_field(key, field));
     }
 
     pub(super) fn remove_members(&mut self, key: &str, members: &[String]) {
-        members.iter().for_each(|member| self.remove_member(key, member.as_str()));
+        members.iter().for_each(|member| self.remove_member(key, member));
     }
 
     /// Makes the change, unless something no longer stands as it was seen.
@@ -188,7 +251,12 @@ impl Change {
     ) -> impl Future<Output = Result<Tried, WriteError>> + Send + use<> {
         let (call, mut connection) = (self.call(), connection.clone());
         async move {
-            match call.invoke_async::<Value>(&mut connection).await {
+            let mut answer = call.query_async::<Value>(&mut connection).await;
+            if matches!(&answer, Err(error) if error.code() == Some("NOSCRIPT")) {
+                prepare(&mut connection).await?;
+                answer = call.query_async(&mut connection).await;
+            }
+            match answer {
                 Ok(Value::Int(1)) => Ok(Tried::Done),
                 Ok(Value::Array(found)) => {
                     let found = found.into_iter().next().unwrap_or(Value::Nil);
@@ -203,30 +271,30 @@ impl Change {
     }
 
     /// The script with its arguments.
-    fn call(&self) -> ScriptInvocation<'static> {
-        let mut call = SCRIPT.prepare_invoke();
+    fn call(&self) -> Cmd {
+        let fields: usize = self.keys.iter().map(|key| key.fields.len()).sum();
+        let written: usize = self.writes.iter().map(|write| write.arguments.len() + 3).sum();
+        let count = 8 + 3 * self.keys.len() + 2 * self.values.len() + 3 * fields + written;
+        // Numbers and the names of commands come on top of what is kept.
+        let mut call = Cmd::with_capacity(count, self.bytes.len() + 8 * count);
+        call.arg("EVALSHA").arg(SCRIPT.get_hash()).arg(self.keys.len());
         for key in &self.keys {
-            call.key(&key.name);
+            call.arg(self.at(key.name));
         }
         call.arg(self.values.len());
         for (key, expected) in &self.values {
-            call.arg(key + 1);
-            add_expected(&mut call, expected);
+            call.arg(key + 1).arg(self.at(*expected));
         }
         let hashes = || {
-            self.keys
-                .iter()
-                .zip(1..)
-                .flat_map(|(key, place)| key.fields.chunks(ARGUMENTS_MAX).map(move |part| (place, part)))
+            let parts = self.keys.iter().zip(1..);
+            parts.flat_map(|(key, place)| key.fields.chunks(FIELDS_MAX).map(move |part| (place, part)))
         };
         call.arg(hashes().count());
         for (place, part) in hashes() {
             call.arg(place).arg(part.len());
-            for (field, _) in part {
-                call.arg(field);
-            }
-            for (_, expected) in part {
-                add_expected(&mut call, expected);
+            let (names, expected) = (part.iter().map(|field| field.name), part.iter().map(|field| field.expected));
+            for piece in names.chain(expected).chain(part.iter().map(|field| field.value)) {
+                call.arg(self.at(piece));
             }
         }
         let writes = || self.writes.iter().filter(|write| !write.is_forgotten());
@@ -234,16 +302,11 @@ impl Change {
         for write in writes() {
             call.arg(write.command).arg(write.key + 1).arg(write.arguments.len());
             for argument in &write.arguments {
-                call.arg(argument.as_slice());
+                call.arg(self.at(*argument));
             }
         }
         call
     }
-}
-
-/// What is there; nothing where nothing is, since no value is empty.
-fn add_expected(call: &mut ScriptInvocation<'_>, expected: &Expected) {
-    call.arg(expected.as_deref().unwrap_or_default());
 }
 
 #[cfg(test)]
@@ -251,10 +314,10 @@ mod tests {
     use super::*;
 
     fn told(change: &Change) -> Vec<String> {
-        let text = |bytes: &Vec<u8>| String::from_utf8(bytes.clone()).unwrap();
+        let text = |piece: &Piece| String::from_utf8(change.at(*piece).to_vec()).unwrap();
         let one = |write: &Write| {
             let arguments: Vec<_> = write.arguments.iter().map(text).collect();
-            format!("{} {} {}", write.command, change.keys[write.key].name, arguments.join(" "))
+            format!("{} {} {}", write.command, text(&change.keys[write.key].name), arguments.join(" "))
         };
         change.writes.iter().filter(|write| !write.is_forgotten()).map(one).collect()
     }

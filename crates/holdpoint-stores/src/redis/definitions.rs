@@ -11,7 +11,7 @@ use super::keys::Keys;
 
 pub(super) fn write(change: &mut Change, keys: &Keys, definitions: &[(Digest, Arc<[u8]>)]) {
     for (digest, bytes) in definitions {
-        change.add_field(keys.definitions(), digest.as_bytes().as_slice(), &**bytes);
+        change.add_field(keys.definitions(), digest.as_bytes(), bytes);
     }
 }
 

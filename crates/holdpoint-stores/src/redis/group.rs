@@ -14,7 +14,7 @@ use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
-use super::append::{PreparedAppend, Seen};
+use super::append::{PreparedAppend, Seen, read_all};
 use super::change::{Change, Tried};
 use super::fault::{Broken, WriteError};
 use super::keys::{self, Keys};
@@ -190,8 +190,8 @@ impl Group {
         for (place, (waiting, seen)) in self.waiting.iter().zip(&seen).enumerate() {
             let is_settled = self.answers[place].is_some() || waiting.answer.is_closed();
             // Who begins a run again is rare, and looks at more.
-            let is_unknown =
-                !asks_for_other(&waiting.append.append) && waiting.append.may_begin(seen.run.as_deref())?;
+            let is_unknown = !asks_for_other(&waiting.append.append)
+                && waiting.append.may_begin(seen.run.as_ref().map(|run| &run.record));
             if is_settled || is_unknown {
                 continue;
             }
@@ -213,7 +213,7 @@ impl Group {
         }
         for (place, planned) in planned {
             self.answers[place] = Some(Answer::Done(planned.appended));
-            desk.remembered.keep(&self.waiting[place].append.append, planned);
+            desk.remembered.keep(&self.waiting[place].append.append, &seen[place], planned);
         }
         Ok(())
     }
@@ -248,7 +248,7 @@ async fn write_audited(mut change: Change, bodies: &[&CanonicalJson], desk: &Des
             (None, Head::Known(head)) => head.clone(),
             (None, Head::Unknown) => audit::find_head(&mut desk.connection.clone(), &desk.keys).await?,
         };
-        let after = audit::write(&mut change, &desk.keys, head, bodies.iter().copied())?;
+        let after = audit::write(&mut change, &desk.keys, head.as_deref(), bodies.iter().copied())?;
         let mut sending = pin!(change.try_commit(&desk.connection));
         // Sent before the next one's turn, who goes by the head as it will be.
         let first = futures_util::poll!(&mut sending);
@@ -284,8 +284,8 @@ async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Se
         pipe.cmd("HMGET").arg(key).arg(names).arg("");
     };
     hmget(&mut pipe, keys.sessions(), appends.iter().map(|append| append.session.to_string()).collect());
-    hmget(&mut pipe, keys.runs(), appends.iter().map(|append| keys::run_name(append.run)).collect());
-    let pauses = appends.iter().flat_map(|append| &append.pauses).map(|row| keys::pause_name(row.id));
+    hmget(&mut pipe, keys.runs(), appends.iter().map(|append| keys::run_name(append.run).to_string()).collect());
+    let pauses = appends.iter().flat_map(|append| &append.pauses).map(|row| keys::pause_name(row.id).to_string());
     hmget(&mut pipe, keys.pauses(), pauses.collect());
     pipe.cmd("TIME");
     for append in appends.iter().filter(|append| asks_for_other(append)) {
@@ -294,7 +294,8 @@ async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Se
     let answers: Vec<::redis::Value> = pipe.query_async(&mut desk.connection.clone()).await?;
     let mut answers = answers.into_iter();
     let mut next = || answers.next().unwrap_or(::redis::Value::Nil);
-    let (sessions, runs, pauses) = (many(next())?, many(next())?, many(next())?);
+    let (sessions, runs) = (read_all(many(next())?)?, read_all(many(next())?)?);
+    let pauses = read_all(many(next())?)?;
     let time: (i64, i64) = ::redis::from_redis_value(next()).map_err(unreadable)?;
     let mut pauses = pauses.into_iter();
     let mut seen = Vec::with_capacity(appends.len());

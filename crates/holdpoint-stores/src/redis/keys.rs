@@ -1,6 +1,9 @@
 //! The names of keys. All of them have one hash tag, so that a cluster keeps them on one node and a script may change
 //! them together.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use holdpoint_core::ids::{ActorId, PauseId, RuleId, RunId, SessionId};
@@ -18,6 +21,9 @@ struct Names {
     runs: String,
     work: String,
     pauses: String,
+    pause_order: String,
+    /// By status.
+    pause_orders: [String; 4],
     deadlines: String,
     audit: String,
     audit_head: String,
@@ -38,6 +44,8 @@ impl Keys {
             runs: named("runs"),
             work: named("work"),
             pauses: named("pauses"),
+            pause_order: named("pause-order"),
+            pause_orders: [0, 1, 2, 3].map(|status| named(&format!("pause-order-of:{status}"))),
             deadlines: named("deadlines"),
             audit: named("audit"),
             audit_head: named("audit-head"),
@@ -47,6 +55,11 @@ impl Keys {
 
     fn named(&self, what: &str) -> String {
         [&self.0.prefix, what].concat()
+    }
+
+    /// A kind of keys, and which of them.
+    fn named_of(&self, kind: &str, which: &str) -> String {
+        [&self.0.prefix, kind, which].concat()
     }
 
     /// Which form the rest has.
@@ -87,12 +100,12 @@ impl Keys {
 
     /// Sorted: a session's runs by the number of their first event.
     pub(super) fn runs_of(&self, session: &SessionId) -> String {
-        self.named(&format!("runs-of:{session}"))
+        self.named_of("runs-of:", session.as_str())
     }
 
     /// Hash: an agent and its unfinished run in a session.
     pub(super) fn under_way(&self, session: &SessionId) -> String {
-        self.named(&format!("under-way:{session}"))
+        self.named_of("under-way:", session.as_str())
     }
 
     /// Sorted: runs with something to do, by when their lease ends or since when nobody holds it.
@@ -102,12 +115,12 @@ impl Keys {
 
     /// Hash: a revision of a run and its entry.
     pub(super) fn journal(&self, run: RunId) -> String {
-        self.named(&format!("journal:{}", run_name(run)))
+        self.named_of("journal:", &run_name(run))
     }
 
     /// Sorted: the entries of a session by the number of their last event.
     pub(super) fn log(&self, session: &SessionId) -> String {
-        self.named(&format!("log:{session}"))
+        self.named_of("log:", session.as_str())
     }
 
     /// Hash: a pause and its record.
@@ -116,16 +129,17 @@ impl Keys {
     }
 
     /// Sorted: pauses by when they opened; those of one status, or all.
-    pub(super) fn pause_order(&self, status: Option<u8>) -> String {
-        match status {
-            None => self.named("pause-order"),
-            Some(status) => self.named(&format!("pause-order-of:{status}")),
+    pub(super) fn pause_order(&self, status: Option<u8>) -> Cow<'_, str> {
+        let Some(status) = status else { return Cow::Borrowed(&self.0.pause_order) };
+        match self.0.pause_orders.get(usize::from(status)) {
+            Some(name) => Cow::Borrowed(name),
+            None => Cow::Owned(self.named(&format!("pause-order-of:{status}"))),
         }
     }
 
     /// Sorted: a session's pauses by when they opened.
     pub(super) fn pauses_of(&self, session: &SessionId) -> String {
-        self.named(&format!("pauses-of:{session}"))
+        self.named_of("pauses-of:", session.as_str())
     }
 
     /// Sorted: open pauses by their deadline.
@@ -177,23 +191,64 @@ impl Keys {
     }
 }
 
+/// A name of a fixed length in keys and members, in letters that every text has.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Name<const N: usize>([u8; N]);
+
+/// A run's name, in whose order runs are.
+pub(super) type RunName = Name<32>;
+
+/// The name of a pause or a rule: its run's, a colon, and ten digits.
+pub(super) type NumberedName = Name<43>;
+
+impl<const N: usize> Deref for Name<N> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("a name is written in hex digits, digits and colons")
+    }
+}
+
+impl<const N: usize> fmt::Display for Name<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self)
+    }
+}
+
+impl<const N: usize> AsRef<[u8]> for Name<N> {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// A run's name in keys and members, in whose order runs are.
-pub(super) fn run_name(run: RunId) -> String {
-    run.uuid().simple().to_string()
+pub(super) fn run_name(run: RunId) -> RunName {
+    let mut name = [0; 32];
+    run.uuid().simple().encode_lower(&mut name);
+    Name(name)
 }
 
 /// A pause's name, in whose order pauses of one moment are.
-pub(super) fn pause_name(pause: PauseId) -> String {
+pub(super) fn pause_name(pause: PauseId) -> NumberedName {
     numbered(pause.run, pause.number)
 }
 
 /// A rule's name, in whose order rules are.
-pub(super) fn rule_name(rule: RuleId) -> String {
+pub(super) fn rule_name(rule: RuleId) -> NumberedName {
     numbered(rule.run, rule.number)
 }
 
-fn numbered(run: RunId, number: u32) -> String {
-    format!("{}:{number:010}", run_name(run))
+fn numbered(run: RunId, number: u32) -> NumberedName {
+    let mut name = [b'0'; 43];
+    name[..32].copy_from_slice(&run_name(run).0);
+    name[32] = b':';
+    let mut left = number;
+    for digit in name[33..].iter_mut().rev() {
+        // A digit, which fits.
+        *digit = b'0' + (left % 10) as u8;
+        left /= 10;
+    }
+    Name(name)
 }
 
 /// The run of a name.
@@ -215,7 +270,9 @@ mod tests {
     fn every_key_has_one_hash_tag_whatever_the_names_in_it() {
         let keys = Keys::new("holdpoint").unwrap();
         let session = SessionId::new("}{other}:*").unwrap();
-        for key in [keys.format(), keys.log(&session), keys.rule_order(Some(&session)), keys.pause_order(Some(1))] {
+        for key in
+            [keys.format(), keys.log(&session), keys.rule_order(Some(&session)), keys.pause_order(Some(9)).into_owned()]
+        {
             assert!(key.starts_with("{holdpoint}:"), "{key}");
         }
         for bad in ["", "{", "a}b", "a b", &"x".repeat(65)] {
@@ -227,8 +284,9 @@ mod tests {
     fn names_are_read_back_and_keep_the_order() {
         let run: RunId = "run_0198c0ffee007000800000000000beef".parse().unwrap();
         assert_eq!(parse_run(&run_name(run)), Some(run));
-        let names = [0, 9, 10, u32::MAX].map(|number| pause_name(PauseId { run, number }));
+        let names = [0, 9, 10, u32::MAX].map(|number| pause_name(PauseId { run, number }).to_string());
         assert!(names.is_sorted());
+        assert_eq!(names[1], format!("{}:0000000009", run_name(run)));
         assert_eq!(parse_numbered(&names[3]), Some((run, u32::MAX)));
         assert_eq!(parse_numbered("x"), None);
     }

@@ -12,7 +12,7 @@ use super::fault::{Broken, WriteError};
 use super::group::Desk;
 use super::keys::{self, Keys};
 use super::open::millis;
-use super::records::{self, RunRecord};
+use super::records::{self, Held, RunRecord};
 use crate::admit::{LeaseMove, Mover};
 
 /// One try to change a lease; gives it back as it is then, if anybody holds it.
@@ -20,20 +20,18 @@ pub(super) async fn change(desk: &Desk, wanted: &LeaseMove) -> Result<Option<Lea
     let (connection, keys) = (&desk.connection, &desk.keys);
     let (run, name) = (wanted.run(), keys::run_name(wanted.run()));
     let mut pipe = ::redis::pipe();
-    pipe.atomic().cmd("HGET").arg(keys.runs()).arg(&name).cmd("TIME");
+    pipe.atomic().cmd("HGET").arg(keys.runs()).arg(&*name).cmd("TIME");
     let asked = Instant::now();
     let (found, time): (Option<Vec<u8>>, (i64, i64)) = pipe.query_async(&mut connection.clone()).await?;
     let found = found.ok_or(AppendError::NoRun(run))?;
     let record: RunRecord = records::decode(&found)?;
     let after = wanted.apply(&record.lease(), desk.clock.arbiter(asked, millis(time)))?;
-    let record = record.with_lease(&after);
+    let record = Held::new(record.with_lease(&after))?;
     let mut change = Change::default();
-    change.expect_field(keys.runs(), name.clone(), Some(found));
-    let bytes = records::encode(&record)?;
-    change.set_field(keys.runs(), name, bytes.clone());
-    place_work(&mut change, keys, run, &record);
+    change.replace_field(keys.runs(), name, Some(&found), &record.bytes);
+    place_work(&mut change, keys, run, &record.record);
     change.commit(connection).await?;
-    desk.remembered.keep_run(run, bytes);
+    desk.remembered.keep_run(run, &found, record);
     Ok(match after.mover {
         Mover::Holder { owner, until } => Some(Lease { run, epoch: after.epoch, owner, until }),
         Mover::Nobody { .. } => None,

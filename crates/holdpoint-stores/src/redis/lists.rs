@@ -1,7 +1,7 @@
 //! Pages of sessions, runs and rules.
 
 use ::redis::aio::ConnectionManager;
-use holdpoint_core::ids::{AgentId, RunId, SessionId};
+use holdpoint_core::ids::{RunId, SessionId};
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{
     PAGE_MAX, RuleFilter, RuleRow, RunFilter, RunSummary, SessionFilter, SessionRow,
@@ -95,7 +95,7 @@ pub(super) async fn runs(
         let mut names: Vec<String> = command.query_async(connection).await?;
         names.sort_unstable_by(|one, other| other.cmp(one));
         let after = filter.after.map(keys::run_name);
-        names.retain(|name| after.as_ref().is_none_or(|after| name < after));
+        names.retain(|name| after.is_none_or(|after| **name < *after));
         for names in names.chunks(PAGE_MAX) {
             let found = load::find_all(connection, keys, names).await?;
             take(&mut page, found, filter, limit)?;
@@ -127,10 +127,10 @@ fn take(
     filter: &RunFilter,
     limit: usize,
 ) -> Result<(), Broken> {
-    let agent = filter.agent.as_ref().map(AgentId::as_str);
+    let agent = filter.agent.as_ref();
     let status = filter.status.map(records::status_code);
     let listed = found.into_iter().filter(|(_, record)| {
-        agent.is_none_or(|agent| record.agent == agent) && status.is_none_or(|status| record.status == status)
+        agent.is_none_or(|agent| record.agent == *agent) && status.is_none_or(|status| record.status == status)
     });
     let room = limit - page.len();
     for (run, record) in listed.take(room) {

@@ -31,7 +31,7 @@ pub(super) async fn runs(
     let mut pipe = ::redis::pipe();
     pipe.cmd("HMGET").arg(keys.runs());
     wanted.iter().for_each(|(id, _)| {
-        pipe.arg(keys::run_name(*id));
+        pipe.arg(&*keys::run_name(*id));
     });
     // Mostly a run has few entries, and all of them come with it.
     for (id, after) in wanted {
@@ -54,9 +54,9 @@ pub(super) async fn runs(
         }
         let from = after.saturating_add(ENTRIES_WITH_RUN).saturating_add(1);
         read_on(connection, keys, *id, from..=run.revision, &mut entries).await?;
-        let (session, agent) = (records::parse(&run.session)?, records::parse(&run.agent)?);
         let lease = raw::lease_at(*id, run.lease(), now);
-        found.push(Some(RawRun { revision: run.revision, session, agent, lease, entries }));
+        let RunRecord { revision, session, agent, .. } = run;
+        found.push(Some(RawRun { revision, session, agent, lease, entries }));
     }
     Ok(found)
 }

@@ -92,8 +92,8 @@ pub(super) async fn write(
 fn place(change: &mut Change, keys: &Keys, row: &NoticeRow) -> Result<(), Broken> {
     let (name, due) = (name(&row.key), keys.notices_due(&row.key.destination));
     match row.state {
-        NoticeState::Waiting => change.place_member(due, row.at.as_millis(), name.clone()),
-        NoticeState::Delivered { .. } | NoticeState::Failed { .. } => change.remove_member(due, name.clone()),
+        NoticeState::Waiting => change.place_member(due, row.at.as_millis(), &name),
+        NoticeState::Delivered { .. } | NoticeState::Failed { .. } => change.remove_member(due, &name),
     }
     change.set_field(keys.notices(), name, records::encode(&NoticeRecord::of(row))?);
     Ok(())
@@ -104,7 +104,7 @@ pub(super) fn remove(change: &mut Change, keys: &Keys, names: &[String]) -> Resu
     change.remove_fields(&keys.notices(), names);
     change.remove_members(&keys.notice_order(), names);
     for name in names {
-        change.remove_member(keys.notices_due(&parse(name)?.destination), name.clone());
+        change.remove_member(keys.notices_due(&parse(name)?.destination), name);
     }
     Ok(())
 }
@@ -154,7 +154,7 @@ pub(super) async fn claim(
     let mut begun = Vec::with_capacity(due.len());
     for (row, bytes) in due {
         let row = NoticeRow { attempts: row.attempts.saturating_add(1), at: now.after(hold), ..row };
-        change.expect_field(keys.notices(), name(&row.key), Some(bytes));
+        change.expect_field(keys.notices(), name(&row.key), Some(&bytes));
         place(&mut change, keys, &row)?;
         begun.push(row);
     }
@@ -218,7 +218,7 @@ pub(super) async fn settle(
     match seen(connection, keys, &[name(key)]).await?.into_iter().flatten().next() {
         Some((row, bytes)) if row.state == NoticeState::Waiting && row.attempts == attempt => {
             let mut change = Change::default();
-            change.expect_field(keys.notices(), name(key), Some(bytes));
+            change.expect_field(keys.notices(), name(key), Some(&bytes));
             place(&mut change, keys, &outcome.clone().settle(row, now))?;
             change.commit(connection).await?;
             Ok(true)

@@ -1,5 +1,7 @@
 //! Pauses: the inbox and the deadlines.
 
+use std::sync::Arc;
+
 use ::redis::aio::ConnectionManager;
 use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::PauseId;
@@ -9,7 +11,7 @@ use holdpoint_runtime::ports::store::{Append, PAGE_MAX, PauseFilter, PauseRow, P
 use super::change::Change;
 use super::fault::Broken;
 use super::keys::{self, Keys};
-use super::records::{self, PauseRecord};
+use super::records::{self, Held, PauseRecord};
 
 /// Writes the rows that an append opens or changes; those that it opens take its number. `before` has what stands there
 /// for each of them; gives what stands there then.
@@ -17,50 +19,51 @@ pub(super) fn write(
     change: &mut Change,
     keys: &Keys,
     append: &Append,
-    before: &[Option<Vec<u8>>],
+    before: &[Option<Arc<Held<PauseRecord>>>],
     group: Option<u64>,
-) -> Result<Vec<Vec<u8>>, Broken> {
+) -> Result<Vec<Arc<Held<PauseRecord>>>, Broken> {
     let mut written = Vec::with_capacity(append.pauses.len());
     for (row, before) in append.pauses.iter().zip(before) {
-        let before: Option<PauseRecord> = before.as_deref().map(records::decode).transpose()?;
-        let after = after(append, row, before.clone(), group);
+        let before = before.as_deref().map(|before| &before.record);
+        let after = Held::new(after(append, row, before, group))?;
         let name = keys::pause_name(row.id);
+        let (status, opened_at) = (after.record.status, after.record.opened_at);
         // One that is there keeps its place in the lists of all, and changes from one state's list to another's.
-        let orders = match before.as_ref().map(|before| before.status) {
-            None => vec![keys.pause_order(None), keys.pauses_of(&append.session), keys.pause_order(Some(after.status))],
-            Some(status) if status != after.status => {
-                change.remove_member(keys.pause_order(Some(status)), name.clone());
-                vec![keys.pause_order(Some(after.status))]
+        match before.map(|before| before.status) {
+            None => {
+                change.place_member(keys.pause_order(None), opened_at, name);
+                change.place_member(keys.pauses_of(&append.session), opened_at, name);
+                change.place_member(keys.pause_order(Some(status)), opened_at, name);
             }
-            Some(_) => Vec::new(),
-        };
-        for order in orders {
-            change.place_member(order, after.opened_at, name.clone());
+            Some(other) if other != status => {
+                change.remove_member(keys.pause_order(Some(other)), name);
+                change.place_member(keys.pause_order(Some(status)), opened_at, name);
+            }
+            Some(_) => {}
         }
-        match after.expires_at {
+        match after.record.expires_at {
             Some(expires_at) if row.status == PauseStatus::Open => {
-                change.place_member(keys.deadlines(), expires_at, name.clone());
+                change.place_member(keys.deadlines(), expires_at, name);
             }
             None if before.is_some_and(|before| before.expires_at.is_none()) => {}
-            _ => change.remove_member(keys.deadlines(), name.clone()),
+            _ => change.remove_member(keys.deadlines(), name),
         }
-        let bytes = records::encode(&after)?;
-        change.set_field(keys.pauses(), name, bytes.clone());
-        written.push(bytes);
+        change.set_field(keys.pauses(), name, &after.bytes);
+        written.push(after);
     }
     Ok(written)
 }
 
 /// A pause after the append: one that is there keeps what it was opened with, and only stands otherwise.
-fn after(append: &Append, row: &PauseRow, before: Option<PauseRecord>, group: Option<u64>) -> PauseRecord {
+fn after(append: &Append, row: &PauseRow, before: Option<&PauseRecord>, group: Option<u64>) -> PauseRecord {
     let new = PauseRecord::of(row, group.unwrap_or_default());
     let opens = |event: &RunEvent| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number);
     match before {
         None => new,
         Some(before) if row.status == PauseStatus::Open && !append.events.iter().any(opens) => {
-            PauseRecord { status: new.status, expires_at: new.expires_at, ..before }
+            PauseRecord { status: new.status, expires_at: new.expires_at, ..before.clone() }
         }
-        Some(before) => PauseRecord { status: new.status, ..before },
+        Some(before) => PauseRecord { status: new.status, ..before.clone() },
     }
 }
 
@@ -102,7 +105,7 @@ pub(super) async fn list(
 ) -> Result<Vec<PauseRow>, Broken> {
     let limit = filter.limit.min(PauseFilter::LIMIT_MAX);
     let order = match (&filter.session, filter.status) {
-        (Some(session), _) => keys.pauses_of(session),
+        (Some(session), _) => keys.pauses_of(session).into(),
         (None, status) => keys.pause_order(status.map(records::pause_status_code)),
     };
     let from = filter.after.map_or(0, |after| after.opened_at.as_millis());
@@ -110,7 +113,7 @@ pub(super) async fn list(
     // Whether a pause is of this agent or tool stands in its record: read on until the page is full or nothing is left.
     while rows.len() < limit {
         let mut command = ::redis::cmd("ZRANGE");
-        command.arg(&order).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(offset).arg(PAGE_MAX);
+        command.arg(&*order).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(offset).arg(PAGE_MAX);
         let names: Vec<String> = command.query_async(connection).await?;
         if names.is_empty() {
             break;

@@ -1,8 +1,10 @@
 //! How sessions, runs, pauses and rules stand in Redis: as JSON, compared byte for byte before they are changed.
 
+use std::io::Write as _;
 use std::str::FromStr;
+use std::sync::Arc;
 
-use holdpoint_core::ids::{PauseId, RunId};
+use holdpoint_core::ids::{ActorId, AgentId, PauseId, RunId, SessionId, ToolName};
 use holdpoint_core::pause::PauseKind;
 use holdpoint_core::policy::StandingRule;
 use holdpoint_core::time::Timestamp;
@@ -13,10 +15,31 @@ use serde::{Deserialize, Serialize};
 use super::fault::Broken;
 use crate::admit::{LeaseSlot, Mover};
 
+/// A record, and the bytes by which it stands in the store.
+#[derive(Debug)]
+pub(super) struct Held<T> {
+    pub(super) record: T,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl<T: Serialize + DeserializeOwned> Held<T> {
+    /// One that is to be written.
+    pub(super) fn new(record: T) -> Result<Arc<Self>, Broken> {
+        let bytes = encode(&record)?;
+        Ok(Arc::new(Self { record, bytes }))
+    }
+
+    /// One that was read.
+    pub(super) fn read(bytes: Vec<u8>) -> Result<Arc<Self>, Broken> {
+        let record = decode(&bytes)?;
+        Ok(Arc::new(Self { record, bytes }))
+    }
+}
+
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SessionRecord {
     /// Who began its first run.
-    pub(super) owner: String,
+    pub(super) owner: ActorId,
     pub(super) created_at: i64,
     pub(super) last_at: i64,
     pub(super) runs: u64,
@@ -30,7 +53,7 @@ impl SessionRecord {
     pub(super) fn row(&self, name: &str) -> Result<SessionRow, Broken> {
         Ok(SessionRow {
             session: parse(name)?,
-            owner: parse(&self.owner)?,
+            owner: self.owner.clone(),
             created_at: Timestamp::from_millis(self.created_at),
             last_at: Timestamp::from_millis(self.last_at),
             runs: self.runs,
@@ -41,8 +64,8 @@ impl SessionRecord {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RunRecord {
-    pub(super) session: String,
-    pub(super) agent: String,
+    pub(super) session: SessionId,
+    pub(super) agent: AgentId,
     pub(super) first_seq: u64,
     pub(super) revision: u64,
     /// 0 working, 1 waiting, 2 finished
@@ -85,8 +108,8 @@ impl RunRecord {
     pub(super) fn summary(&self, run: RunId) -> Result<RunSummary, Broken> {
         Ok(RunSummary {
             run,
-            session: parse(&self.session)?,
-            agent: parse(&self.agent)?,
+            session: self.session.clone(),
+            agent: self.agent.clone(),
             status: self.status()?,
             started_at: Timestamp::from_millis(self.started_at),
             last_at: Timestamp::from_millis(self.last_at),
@@ -104,13 +127,13 @@ pub(super) fn status_code(status: RunStatus) -> u8 {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PauseRecord {
-    pub(super) session: String,
+    pub(super) session: SessionId,
     /// 0 approval, 1 question, 2 confirmation, 3 in doubt
     pub(super) kind: u8,
     /// 0 open, 1 decided, 2 expired, 3 withdrawn
     pub(super) status: u8,
-    pub(super) agent: String,
-    pub(super) tool: Option<String>,
+    pub(super) agent: AgentId,
+    pub(super) tool: Option<ToolName>,
     pub(super) opened_at: i64,
     pub(super) expires_at: Option<i64>,
     pub(super) group: u64,
@@ -119,7 +142,7 @@ pub(super) struct PauseRecord {
 impl PauseRecord {
     pub(super) fn of(row: &PauseRow, group: u64) -> Self {
         Self {
-            session: row.session.to_string(),
+            session: row.session.clone(),
             kind: match row.kind {
                 PauseKind::Approval => 0,
                 PauseKind::Question => 1,
@@ -127,8 +150,8 @@ impl PauseRecord {
                 PauseKind::InDoubt => 3,
             },
             status: pause_status_code(row.status),
-            agent: row.agent.to_string(),
-            tool: row.tool.as_ref().map(ToString::to_string),
+            agent: row.agent.clone(),
+            tool: row.tool.clone(),
             opened_at: row.opened_at.as_millis(),
             expires_at: row.expires_at.map(Timestamp::as_millis),
             group,
@@ -152,9 +175,9 @@ impl PauseRecord {
                 3 => PauseStatus::Withdrawn,
                 other => return Err(Broken::Unreadable(format!("pause status {other}"))),
             },
-            session: parse(&self.session)?,
-            agent: parse(&self.agent)?,
-            tool: self.tool.as_deref().map(parse).transpose()?,
+            session: self.session.clone(),
+            agent: self.agent.clone(),
+            tool: self.tool.clone(),
             opened_at: Timestamp::from_millis(self.opened_at),
             expires_at: self.expires_at.map(Timestamp::from_millis),
             group: self.group,
@@ -181,7 +204,7 @@ pub(super) struct StoredRuleRecord {
 }
 
 /// An entry: what is read of it without its events, and these as bytes.
-pub(super) struct EntryRecord {
+pub(super) struct EntryRecord<B = Vec<u8>, T = String> {
     pub(super) last_seq: u64,
     /// How many times pauses have opened in the session, this time included.
     pub(super) pause_groups: u64,
@@ -189,19 +212,23 @@ pub(super) struct EntryRecord {
     /// The lease's fencing token, where the append took or held one: 0 where it did not.
     pub(super) epoch: u64,
     /// Chosen by whoever wrote it, who finds it again by this where a lost connection left it in doubt.
-    pub(super) token: String,
-    pub(super) body: Vec<u8>,
+    pub(super) token: T,
+    pub(super) body: B,
+}
+
+impl EntryRecord<&[u8], &str> {
+    /// A line of its numbers, then the body.
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let Self { last_seq, pause_groups, at, epoch, token, body } = self;
+        // Four numbers of at most twenty digits each.
+        let mut bytes = Vec::with_capacity(5 + 4 * 20 + token.len() + body.len());
+        writeln!(bytes, "{last_seq} {pause_groups} {at} {epoch} {token}").expect("a vector takes all that is written");
+        bytes.extend_from_slice(body);
+        bytes
+    }
 }
 
 impl EntryRecord {
-    /// A line of its numbers, then the body.
-    pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let Self { last_seq, pause_groups, at, epoch, token, .. } = self;
-        let mut bytes = format!("{last_seq} {pause_groups} {at} {epoch} {token}\n").into_bytes();
-        bytes.extend_from_slice(&self.body);
-        bytes
-    }
-
     pub(super) fn from_bytes(mut bytes: Vec<u8>) -> Result<Self, Broken> {
         let broken = || Broken::Unreadable("an entry without its numbers".to_owned());
         let end = bytes.iter().position(|byte| *byte == b'\n').ok_or_else(broken)?;
@@ -243,8 +270,7 @@ mod tests {
     #[test]
     fn an_entry_comes_back_whatever_its_bytes() {
         for body in [&b""[..], b"\n\n", b"{\"a\":1}\n\xff\x00"] {
-            let token = "t".to_owned();
-            let record = EntryRecord { last_seq: 7, pause_groups: 2, at: 1, epoch: 3, token, body: body.to_vec() };
+            let record = EntryRecord { last_seq: 7, pause_groups: 2, at: 1, epoch: 3, token: "t", body };
             let read = EntryRecord::from_bytes(record.to_bytes()).unwrap();
             assert_eq!((read.last_seq, read.pause_groups, read.at, read.epoch, read.token.as_str()), (7, 2, 1, 3, "t"));
             assert_eq!(read.body, body);

@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdpoint_core::ids::{PauseId, RunId, SessionId};
-use holdpoint_runtime::ports::store::{Append, LeaseChange, RunStatus};
+use holdpoint_core::ids::{RunId, SessionId};
+use holdpoint_runtime::ports::store::{Append, LeaseChange, PauseStatus, RunStatus};
 
 use super::append::{Planned, Seen};
+use super::records::{Held, PauseRecord, RunRecord, SessionRecord};
 
-/// How many bytes of records of a kind are remembered before the older ones are forgotten.
-const BYTES_MAX: usize = 2 << 20;
+/// How many bytes of a kind are remembered before the older ones are forgotten.
+const BYTES_MAX: usize = 3 << 20;
 
 /// What was written here.
 #[derive(Default)]
@@ -19,15 +20,23 @@ pub(super) struct Remembered(Mutex<Records>);
 
 #[derive(Default)]
 struct Records {
-    sessions: Kind<SessionId>,
-    runs: Kind<RunId>,
-    pauses: Kind<PauseId>,
+    sessions: Kind<SessionId, Arc<Held<SessionRecord>>>,
+    runs: Kind<RunId, KnownRun>,
+}
+
+/// A run, and those of its open pauses that stood as they do here when it stood so. Whatever changes a pause changes the
+/// record of its run: where the one still stands, so does the other.
+#[derive(Clone)]
+struct KnownRun {
+    run: Arc<Held<RunRecord>>,
+    /// By their numbers.
+    pauses: Vec<(u32, Arc<Held<PauseRecord>>)>,
 }
 
 /// The records of a kind; when the newer ones are too many, they become the older ones.
-struct Kind<N> {
-    newer: HashMap<N, Vec<u8>>,
-    older: HashMap<N, Vec<u8>>,
+struct Kind<N, V> {
+    newer: HashMap<N, V>,
+    older: HashMap<N, V>,
     /// Of the newer ones.
     bytes: usize,
 }
@@ -40,11 +49,13 @@ impl Remembered {
             return None;
         }
         let records = self.records();
-        let (session, run) = (records.sessions.get(&append.session)?, records.runs.get(&append.run)?);
-        let pauses = append.pauses.iter().map(|row| records.pauses.get(&row.id).map(Some));
+        let session = records.sessions.get(&append.session)?.clone();
+        let KnownRun { run, pauses } = records.runs.get(&append.run)?;
+        let of_number = |number| pauses.iter().find(|(known, _)| *known == number).map(|(_, pause)| pause.clone());
+        let pauses = append.pauses.iter().map(|row| of_number(row.id.number).map(Some));
         Some(Seen {
             session: Some(session),
-            run: Some(run),
+            run: Some(run.clone()),
             entry: None,
             under_way: None,
             audit_head: None,
@@ -54,26 +65,31 @@ impl Remembered {
         })
     }
 
-    /// Takes note of an append that was written.
-    pub(super) fn keep(&self, append: &Append, planned: Planned) {
+    /// Takes note of an append that was written upon what was seen.
+    pub(super) fn keep(&self, append: &Append, seen: &Seen, planned: Planned) {
         let mut records = self.records();
-        records.sessions.set(append.session.clone(), planned.session);
-        let is_over = append.status == RunStatus::Finished;
-        match is_over {
-            true => records.runs.remove(&append.run),
-            false => records.runs.set(append.run, planned.run),
+        let size = planned.session.size();
+        records.sessions.set(append.session.clone(), planned.session, size);
+        if append.status == RunStatus::Finished {
+            records.runs.remove(&append.run);
+            return;
         }
-        for (row, bytes) in append.pauses.iter().zip(planned.pauses) {
-            match is_over {
-                true => records.pauses.remove(&row.id),
-                false => records.pauses.set(row.id, bytes),
+        let before = seen.run.as_ref().map(|run| run.bytes.as_slice());
+        let mut pauses = records.pauses_beside(append.run, before);
+        for (row, pause) in append.pauses.iter().zip(planned.pauses) {
+            pauses.retain(|(number, _)| *number != row.id.number);
+            if row.status == PauseStatus::Open {
+                pauses.push((row.id.number, pause));
             }
         }
+        records.set_run(append.run, KnownRun { run: planned.run, pauses });
     }
 
-    /// Takes note of a run's record that was written.
-    pub(super) fn keep_run(&self, run: RunId, bytes: Vec<u8>) {
-        self.records().runs.set(run, bytes);
+    /// Takes note of a run's record that was written where these bytes stood before; its pauses are as they were.
+    pub(super) fn keep_run(&self, id: RunId, before: &[u8], run: Arc<Held<RunRecord>>) {
+        let mut records = self.records();
+        let pauses = records.pauses_beside(id, Some(before));
+        records.set_run(id, KnownRun { run, pauses });
     }
 
     /// Forgets what an append depends on: it was not so.
@@ -81,7 +97,6 @@ impl Remembered {
         let mut records = self.records();
         records.sessions.remove(&append.session);
         records.runs.remove(&append.run);
-        append.pauses.iter().for_each(|row| records.pauses.remove(&row.id));
     }
 
     fn records(&self) -> MutexGuard<'_, Records> {
@@ -89,20 +104,40 @@ impl Remembered {
     }
 }
 
-impl<N> Default for Kind<N> {
+impl Records {
+    /// The pauses that are known to stand beside a run whose record has these bytes.
+    fn pauses_beside(&self, run: RunId, bytes: Option<&[u8]>) -> Vec<(u32, Arc<Held<PauseRecord>>)> {
+        let known = self.runs.get(&run).filter(|known| Some(known.run.bytes.as_slice()) == bytes);
+        known.map(|known| known.pauses.clone()).unwrap_or_default()
+    }
+
+    fn set_run(&mut self, id: RunId, known: KnownRun) {
+        let size = known.run.size() + known.pauses.iter().map(|(_, pause)| pause.size()).sum::<usize>();
+        self.runs.set(id, known, size);
+    }
+}
+
+impl<T> Held<T> {
+    /// About as many bytes as it takes.
+    fn size(&self) -> usize {
+        self.bytes.len() + size_of::<Self>()
+    }
+}
+
+impl<N, V> Default for Kind<N, V> {
     fn default() -> Self {
         Self { newer: HashMap::new(), older: HashMap::new(), bytes: 0 }
     }
 }
 
-impl<N: Eq + Hash> Kind<N> {
-    fn get(&self, name: &N) -> Option<Vec<u8>> {
-        self.newer.get(name).or_else(|| self.older.get(name)).cloned()
+impl<N: Eq + Hash, V> Kind<N, V> {
+    fn get(&self, name: &N) -> Option<&V> {
+        self.newer.get(name).or_else(|| self.older.get(name))
     }
 
-    fn set(&mut self, name: N, value: Vec<u8>) {
+    fn set(&mut self, name: N, value: V, size: usize) {
         self.older.remove(&name);
-        self.bytes += value.len();
+        self.bytes += size;
         self.newer.insert(name, value);
         if self.bytes > BYTES_MAX {
             self.older = std::mem::take(&mut self.newer);
@@ -118,16 +153,18 @@ impl<N: Eq + Hash> Kind<N> {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_core::ids::AgentId;
+
     use super::*;
 
     #[test]
     fn what_was_set_last_is_there_until_it_is_removed() {
         let mut kind = Kind::default();
-        kind.set(1, b"one".to_vec());
-        kind.set(1, b"two".to_vec());
-        assert_eq!(kind.get(&1).as_deref(), Some(&b"two"[..]));
+        kind.set(1, "one", 3);
+        kind.set(1, "two", 3);
+        assert_eq!(kind.get(&1), Some(&"two"));
         kind.older = std::mem::take(&mut kind.newer);
-        assert_eq!(kind.get(&1).as_deref(), Some(&b"two"[..]));
+        assert_eq!(kind.get(&1), Some(&"two"));
         kind.remove(&1);
         assert_eq!(kind.get(&1), None);
     }
@@ -136,9 +173,51 @@ mod tests {
     fn the_oldest_are_forgotten_and_so_many_bytes_are_kept() {
         let mut kind = Kind::default();
         let last = 3 * BYTES_MAX / 1_000;
-        (0..=last).for_each(|number| kind.set(number, vec![0; 1_000]));
+        (0..=last).for_each(|number| kind.set(number, (), 1_000));
         assert_eq!(kind.get(&0), None);
         assert!(kind.get(&last).is_some());
         assert!((kind.newer.len() + kind.older.len()) * 1_000 <= 2 * BYTES_MAX + 2_000);
+    }
+
+    fn record(revision: u64) -> Arc<Held<RunRecord>> {
+        let record = RunRecord {
+            session: SessionId::new("s").unwrap(),
+            agent: AgentId::root("a").unwrap(),
+            first_seq: 1,
+            revision,
+            status: 1,
+            started_at: 0,
+            last_at: 0,
+            epoch: 0,
+            owner: None,
+            since: 0,
+        };
+        Held::new(record).unwrap()
+    }
+
+    #[test]
+    fn pauses_are_forgotten_with_the_record_that_they_stood_beside() {
+        let pause = PauseRecord {
+            session: SessionId::new("s").unwrap(),
+            kind: 0,
+            status: 0,
+            agent: AgentId::root("a").unwrap(),
+            tool: None,
+            opened_at: 0,
+            expires_at: None,
+            group: 1,
+        };
+        let id: RunId = "run_0198c0ffee007000800000000000beef".parse().unwrap();
+        let remembered = Remembered::default();
+        let numbers =
+            || remembered.records().runs.get(&id).unwrap().pauses.iter().map(|(number, _)| *number).collect::<Vec<_>>();
+        let pauses = vec![(1, Held::new(pause).unwrap())];
+        remembered.records().set_run(id, KnownRun { run: record(1), pauses });
+        // A lease was taken: the run is otherwise as it was.
+        remembered.keep_run(id, &record(1).bytes, record(2));
+        assert_eq!(numbers(), [1]);
+        // Somebody else wrote in between.
+        remembered.keep_run(id, &record(3).bytes, record(4));
+        assert!(numbers().is_empty());
     }
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use ::redis::aio::ConnectionManager;
-use holdpoint_core::ids::{ActorId, RuleId, RunId, SessionId};
+use holdpoint_core::ids::{RuleId, RunId, SessionId};
 use holdpoint_core::run::limits::RULES_MAX;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::PAGE_MAX;
@@ -54,7 +54,7 @@ pub(super) async fn old(
 /// One try to remove a session; says whether it was removed.
 pub(super) async fn remove(connection: &ConnectionManager, keys: &Keys, old: Old) -> Result<bool, WriteError> {
     let session: SessionId = records::parse(&old.name)?;
-    let owner: ActorId = records::parse(&records::decode::<SessionRecord>(&old.bytes)?.owner)?;
+    let owner = records::decode::<SessionRecord>(&old.bytes)?.owner;
     let mut pipe = ::redis::pipe();
     pipe.atomic();
     pipe.cmd("HLEN").arg(keys.under_way(&session));
@@ -71,7 +71,7 @@ pub(super) async fn remove(connection: &ConnectionManager, keys: &Keys, old: Old
 
     let mut change = Change::default();
     // Whatever is written to the session changes its record.
-    change.expect_field(keys.sessions(), old.name.clone(), Some(old.bytes));
+    change.expect_field(keys.sessions(), &old.name, Some(&old.bytes));
     for run in runs.iter().filter_map(|name| keys::parse_run(name)) {
         change.remove_key(keys.journal(run));
     }
@@ -81,7 +81,7 @@ pub(super) async fn remove(connection: &ConnectionManager, keys: &Keys, old: Old
     }
     change.remove_fields(keys.pauses(), &pauses);
     let by_status = (0..=3).map(|status| keys.pause_order(Some(status)));
-    for order in [keys.pause_order(None), keys.deadlines().to_owned()].into_iter().chain(by_status) {
+    for order in [keys.pause_order(None), keys.deadlines().into()].into_iter().chain(by_status) {
         change.remove_members(&order, &pauses);
     }
     change.remove_fields(&keys.rules(), &rules);
@@ -92,7 +92,7 @@ pub(super) async fn remove(connection: &ConnectionManager, keys: &Keys, old: Old
         change.remove_key(key);
     }
     for order in [keys.session_order(None), keys.session_order(Some(&owner))] {
-        change.remove_member(order, old.name.clone());
+        change.remove_member(order, &old.name);
     }
     change.remove_field(keys.sessions(), old.name);
     match change.commit(connection).await {
@@ -111,7 +111,7 @@ async fn rules_of(connection: &ConnectionManager, keys: &Keys, pauses: &[String]
     let mut found = Vec::new();
     for run in runs {
         let numbers = 1..=u32::try_from(RULES_MAX).unwrap_or(u32::MAX);
-        let names: Vec<String> = numbers.map(|number| keys::rule_name(RuleId { run, number })).collect();
+        let names: Vec<String> = numbers.map(|number| keys::rule_name(RuleId { run, number }).to_string()).collect();
         let mut command = ::redis::cmd("HMGET");
         command.arg(keys.rules()).arg(&names);
         let there: Vec<Option<Vec<u8>>> = command.query_async(&mut connection.clone()).await?;

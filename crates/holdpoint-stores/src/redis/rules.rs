@@ -39,8 +39,8 @@ pub(super) fn write(
         let name = keys::rule_name(id);
         for order in [keys.rule_order(None), keys.rule_order(Some(session))] {
             match is_revoked {
-                true => change.remove_member(order, name.clone()),
-                false => change.place_member(order, 0, name.clone()),
+                true => change.remove_member(order, name),
+                false => change.place_member(order, 0, name),
             }
         }
         let record = StoredRuleRecord { session: session.to_string(), uses, is_revoked, rule };

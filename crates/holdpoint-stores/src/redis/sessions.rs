@@ -25,7 +25,7 @@ pub(super) async fn runs(
     let names: Vec<String> = command.query_async(connection).await?;
     let found = load::find_all(connection, keys, &names).await?;
     let row = |(run, record): (RunId, records::RunRecord)| {
-        Ok(RunRow { run, agent: records::parse(&record.agent)?, status: record.status()? })
+        Ok(RunRow { run, agent: record.agent.clone(), status: record.status()? })
     };
     found.into_iter().map(row).collect()
 }
