@@ -39,7 +39,7 @@ fn main() -> Result<()> {
         ["profile", seconds] => cycle::profile(Duration::from_secs(seconds.parse()?)),
         ["postgres"] => databases::postgres(&databases::Rounds::USUAL),
         ["postgres", rounds, decisions] => databases::postgres(&databases::Rounds::read(rounds, decisions)?),
-        ["redis"] => databases::redis(&databases::Rounds::USUAL),
+        ["redis"] => databases::redis(&databases::Rounds::SHORT),
         ["redis", rounds, decisions] => databases::redis(&databases::Rounds::read(rounds, decisions)?),
         ["million"] => databases::million(1_000_000),
         ["million", runs] => databases::million(runs.parse()?),

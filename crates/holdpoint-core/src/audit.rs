@@ -180,17 +180,18 @@ impl AuditNote {
     }
 
     fn on_pause(run: &Run, kind: AuditKind, number: u32, at: Timestamp) -> Option<Self> {
-        let view = run.pause_view(PauseId { run: run.id(), number })?;
-        let sha256 = match view.pause.subject {
+        let id = PauseId { run: run.id(), number };
+        let (pause, (agent, tool)) = (run.pause(id).ok()?, run.asker(id)?);
+        let sha256 = match pause.subject {
             Subject::Call { digest, .. } => Some(digest),
             Subject::Words { .. } => None,
         };
         Some(Self {
-            pause: Some(view.pause.id),
-            agent: Some(view.agent),
-            tool: view.call.map(|call| call.tool),
+            pause: Some(id),
+            agent: Some(agent.clone()),
+            tool: tool.cloned(),
             sha256,
-            held_by: view.pause.terms.rule,
+            held_by: pause.terms.rule.clone(),
             ..Self::on_run(run, kind, at)?
         })
     }
@@ -200,7 +201,7 @@ impl AuditNote {
     /// # Errors
     /// The note is larger than JSON may be here, which no note of this program is.
     pub fn body(&self) -> Result<CanonicalJson, JsonProblem> {
-        CanonicalJson::from_serialize(self)
+        CanonicalJson::from_canonical(self)
     }
 }
 
@@ -261,6 +262,54 @@ mod tests {
     fn first_break(records: &[AuditRecord]) -> Option<usize> {
         let last = |index: usize| index.checked_sub(1).map(|before| (records[before].n, records[before].hash));
         (0..records.len()).find(|index| !records[*index].follows(last(*index)))
+    }
+
+    #[test]
+    fn a_note_is_canonical_as_it_is_written() {
+        let run: RunId = "run_0198c0ffee007000800000000000beef".parse().unwrap();
+        let odd = "\u{7f}\"\\/\u{0}\u{1f}\u{8}\u{c}\n\r\t\u{2028}é😀".to_owned();
+        let note = AuditNote {
+            agent: Some(AgentId::root("é\"\\").unwrap()),
+            at: Timestamp::from_millis(i64::MAX),
+            by: Some(ActorId::new("ana/\u{e9}\"").unwrap()),
+            edited_sha256: Some(Digest::of(b"b")),
+            held_by: Some(odd.clone()),
+            kind: AuditKind::PauseDecided,
+            manner: Some(Manner::Superseded),
+            outcome: Some(odd.clone()),
+            pause: Some(PauseId { run, number: u32::MAX }),
+            request: Some(odd.clone()),
+            rule: Some(RuleId { run, number: 1 }),
+            run,
+            session: SessionId::new("}{\"\\").unwrap(),
+            sha256: Some(Digest::of(b"a")),
+            tool: Some(ToolName::new("a.b:c").unwrap()),
+            via: Some(odd),
+        };
+        assert_eq!(note.body(), CanonicalJson::from_serialize(&note));
+        let least = AuditNote { at: Timestamp::from_millis(-1), ..bare(note) };
+        assert_eq!(least.body(), CanonicalJson::from_serialize(&least));
+    }
+
+    fn bare(AuditNote { at, kind, run, session, .. }: AuditNote) -> AuditNote {
+        AuditNote {
+            agent: None,
+            at,
+            by: None,
+            edited_sha256: None,
+            held_by: None,
+            kind,
+            manner: None,
+            outcome: None,
+            pause: None,
+            request: None,
+            rule: None,
+            run,
+            session,
+            sha256: None,
+            tool: None,
+            via: None,
+        }
     }
 
     #[test]

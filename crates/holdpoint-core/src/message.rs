@@ -131,6 +131,19 @@ pub enum Item {
     },
 }
 
+impl Item {
+    /// About how many bytes of content it has.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::User(content) | Self::ToolResult { output: content, .. } => content.size(),
+            Self::Assistant { text, calls } => {
+                let arguments: usize = calls.iter().map(|call| call.arguments.as_str().len()).sum();
+                text.as_ref().map_or(0, String::len) + arguments
+            }
+        }
+    }
+}
+
 /// A call as the model asked for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskedCall {

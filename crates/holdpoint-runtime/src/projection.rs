@@ -105,7 +105,7 @@ pub(crate) fn status(run: &Run) -> RunStatus {
 fn opened_row(run: &Run, number: u32) -> Option<PauseRow> {
     let id = PauseId { run: run.id(), number };
     let pause = run.pause(id).ok()?;
-    let view = run.pause_view(id)?;
+    let (agent, tool) = run.asker(id)?;
     let expires_at = match &pause.state {
         PauseState::Open { expires_at } => *expires_at,
         _ => None,
@@ -115,8 +115,8 @@ fn opened_row(run: &Run, number: u32) -> Option<PauseRow> {
         kind: pause.kind,
         status: PauseStatus::Open,
         session: run.session()?.clone(),
-        agent: view.agent,
-        tool: view.call.map(|call| call.tool),
+        agent: agent.clone(),
+        tool: tool.cloned(),
         opened_at: pause.opened_at,
         expires_at,
         group: 0,

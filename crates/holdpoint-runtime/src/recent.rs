@@ -8,7 +8,6 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use holdpoint_core::ids::RunId;
-use holdpoint_core::message::Item;
 use holdpoint_core::run::Run;
 
 /// How many runs are kept: about as many as somebody answers who works through a full inbox.
@@ -51,7 +50,7 @@ struct KeptRun {
 impl Recent {
     /// Keeps a run as it stands at this revision of the store.
     pub(crate) fn keep(&self, run: Arc<Run>, revision: u64, is_free: bool) {
-        let bytes = size(&run);
+        let bytes = run.conversation_bytes();
         if run.end().is_some() || bytes > BYTES_MAX {
             return;
         }
@@ -89,17 +88,6 @@ impl Kept {
         self.bytes -= bytes;
         Some(seen)
     }
-}
-
-fn size(run: &Run) -> usize {
-    let of_item = |item: &Item| match item {
-        Item::User(content) | Item::ToolResult { output: content, .. } => content.size(),
-        Item::Assistant { text, calls } => {
-            let arguments: usize = calls.iter().map(|call| call.arguments.as_str().len()).sum();
-            text.as_ref().map_or(0, String::len) + arguments
-        }
-    };
-    run.frames().map(|(path, _)| run.model_items(path).iter().map(|item| of_item(item)).sum::<usize>()).sum()
 }
 
 #[cfg(test)]

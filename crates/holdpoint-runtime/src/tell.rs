@@ -20,15 +20,16 @@ impl Runtime {
     /// Tells what was committed by somebody who does not move the run, and wakes whoever does. Where nobody did, another
     /// instance may go on with it.
     pub(crate) fn tell_changed(&self, run: &Run, entry: Entry, is_free: bool) {
-        let needs_somebody = is_free && matches!(run.next_step(), Step::Work(_));
-        self.tell_here_and_elsewhere(run, entry, needs_somebody);
+        self.tell_here_and_elsewhere(run, entry, is_free);
         self.hub().nudge(run.id());
     }
 
-    fn tell_here_and_elsewhere(&self, run: &Run, entry: Entry, needs_somebody: bool) {
+    /// `is_free` where nobody moves the run, so that somebody must if there is something to do.
+    fn tell_here_and_elsewhere(&self, run: &Run, entry: Entry, is_free: bool) {
         let Some(session) = run.session() else { return };
         if let Some(link) = self.link() {
             self.hub().is_in(run.id(), session);
+            let needs_somebody = || is_free && matches!(run.next_step(), Step::Work(_));
             link.committed(session, run.id(), &entry, needs_somebody);
         }
         let (id, at) = (run.id(), entry.at);

@@ -37,6 +37,8 @@ pub(crate) struct Rounds {
 
 impl Rounds {
     pub(crate) const USUAL: Self = Self { rounds: 5, decisions: 4_000 };
+    /// So many as are remembered at once, and more often: a round is over in a tenth of a second.
+    pub(crate) const SHORT: Self = Self { rounds: 25, decisions: REMEMBERED };
 
     pub(crate) fn read(rounds: &str, decisions: &str) -> Result<Self> {
         Ok(Self { rounds: rounds.parse()?, decisions: decisions.parse()? })

@@ -52,6 +52,14 @@ impl CanonicalJson {
         Self::parse(&text)
     }
 
+    /// Writes a value whose own form is canonical: members in order, integers and no fractions.
+    pub(crate) fn from_canonical(value: &impl Serialize) -> Result<Self, JsonProblem> {
+        let text = serde_json::to_string(value)
+            .map_err(|problem| JsonProblem::Unserializable { reason: problem.to_string() })?;
+        debug_assert_eq!(rewrite::canonical(&text, &Limits::default()).as_deref(), Ok(text.as_str()));
+        Ok(Self(text.into()))
+    }
+
     /// The canonical text.
     pub fn as_str(&self) -> &str {
         &self.0

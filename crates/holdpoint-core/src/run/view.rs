@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::agent::AgentBrief;
 use crate::decision::Decision;
 use crate::event::RunEnd;
-use crate::ids::{ActorId, CallPath, FramePath, PauseId, RuleId, RunId, SessionId};
+use crate::ids::{ActorId, AgentId, CallPath, FramePath, PauseId, RuleId, RunId, SessionId, ToolName};
 use crate::json::CanonicalJson;
 use crate::message::{Content, Item, Usage};
 use crate::pause::{Pause, PauseView};
@@ -86,6 +86,22 @@ impl Run {
     pub fn pause_view(&self, id: PauseId) -> Option<PauseView> {
         let begun = self.begun()?;
         begun.view(begun.pause(id).ok()?)
+    }
+
+    /// The agent that asked a pause, and the tool that it asked about: what lists show of it.
+    pub fn asker(&self, id: PauseId) -> Option<(&AgentId, Option<&ToolName>)> {
+        let Asked { agent, call } = self.begun()?.asked(id)?;
+        Some((agent, call.as_ref().map(|call| &call.tool)))
+    }
+
+    /// About how many bytes its conversations have.
+    pub fn conversation_bytes(&self) -> usize {
+        let of_frame = |frame: &Frame| {
+            let items = frame.items.iter().map(|item| item.size());
+            let staged = frame.staged.iter().map(Content::size);
+            items.chain(staged).sum::<usize>()
+        };
+        self.frames().map(|(_, frame)| of_frame(frame)).sum()
     }
 
     /// The rules made in this run that stand.
@@ -231,8 +247,13 @@ pub fn answered_items(items: &[Arc<Item>]) -> Vec<Arc<Item>> {
 }
 
 impl Begun {
+    /// What a pause asked about.
+    fn asked(&self, id: PauseId) -> Option<&Asked> {
+        self.asked.get((id.number as usize).checked_sub(1)?)
+    }
+
     fn view(&self, pause: &Pause) -> Option<PauseView> {
-        let Asked { agent, mut call } = self.asked.get((pause.id.number as usize).checked_sub(1)?)?.clone();
+        let Asked { agent, mut call } = self.asked(pause.id)?.clone();
         if let (Some(call), Some(Decision::ApproveEdited { arguments })) = (&mut call, pause.decision()) {
             call.arguments = arguments.clone();
         }

@@ -124,12 +124,18 @@ impl Link {
     }
 
     /// Something was committed here.
-    pub(crate) fn committed(&self, session: &SessionId, run: RunId, entry: &Entry, needs_somebody: bool) {
+    pub(crate) fn committed(
+        &self,
+        session: &SessionId,
+        run: RunId,
+        entry: &Entry,
+        needs_somebody: impl FnOnce() -> bool,
+    ) {
         let seq = last_seq(entry);
         self.line.note_head(session, seq);
         if self.line.has_peers() {
             let (session, revision) = (session.clone(), entry.revision);
-            let pauses = entry.events.iter().any(is_of_pause);
+            let (pauses, needs_somebody) = (entry.events.iter().any(is_of_pause), needs_somebody());
             self.line.publish(News::Committed(Commit { session, run, revision, seq, pauses, needs_somebody }));
         }
     }

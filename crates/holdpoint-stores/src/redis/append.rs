@@ -304,8 +304,9 @@ impl PreparedAppend {
             token: self.token.as_str(),
             body: self.body.as_slice(),
         };
-        change.set_field(keys.journal(append.run), revision.to_string(), entry.to_bytes());
+        // A change has one append of a run and of a session, so that these keys are for it alone.
+        change.set_own_field(&keys.journal(append.run), revision.to_string(), entry.to_bytes());
         let last_seq = i64::try_from(session.events).unwrap_or(i64::MAX);
-        change.place_member(keys.log(&append.session), last_seq, sessions::entry_name(append.run, revision));
+        change.place_own_member(&keys.log(&append.session), last_seq, sessions::entry_name(append.run, revision));
     }
 }

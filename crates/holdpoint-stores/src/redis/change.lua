@@ -55,4 +55,16 @@ for _ = 1, writes do
     call(ARGV[at], KEYS[tonumber(ARGV[at + 1])], unpack(ARGV, at + 3, at + 2 + count))
     at = at + 3 + count
 end
+
+-- The same command for each of the keys from one on, with two arguments for each.
+local rows = tonumber(ARGV[at])
+at = at + 1
+for _ = 1, rows do
+    local command, key, count = ARGV[at], tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2])
+    at = at + 3
+    for number = 0, count - 1 do
+        call(command, KEYS[key + number], ARGV[at], ARGV[at + 1])
+        at = at + 2
+    end
+end
 return 1

@@ -34,6 +34,10 @@ pub(super) struct Change {
     /// By the key's place.
     values: Vec<(usize, Piece)>,
     writes: Vec<Write>,
+    /// Writes to keys of their own, which nothing else concerns: each key, and the two arguments of its command. They
+    /// come last.
+    own_fields: Vec<[Piece; 3]>,
+    own_members: Vec<[Piece; 3]>,
 }
 
 /// Where something stands among the bytes. Nothing is empty but what is not there.
@@ -220,6 +224,18 @@ impl Change {
         self.write("ZADD", key, 1, [score.to_string().as_bytes(), member.as_ref()]);
     }
 
+    /// Sets a field of a hash that nothing else in this change concerns.
+    pub(super) fn set_own_field(&mut self, key: &str, field: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        let write = [self.keep(key), self.keep(field), self.keep(value)];
+        self.own_fields.push(write);
+    }
+
+    /// Gives a member its place in a sorted set that nothing else in this change concerns.
+    pub(super) fn place_own_member(&mut self, key: &str, score: i64, member: impl AsRef<[u8]>) {
+        let write = [self.keep(key), self.keep(score.to_string()), self.keep(member)];
+        self.own_members.push(write);
+    }
+
     pub(super) fn remove_member<'k>(&mut self, key: impl Into<Cow<'k, str>>, member: impl AsRef<[u8]>) {
         self.write("ZREM", key, 0, [member.as_ref()]);
     }
@@ -274,12 +290,14 @@ impl Change {
     fn call(&self) -> Cmd {
         let fields: usize = self.keys.iter().map(|key| key.fields.len()).sum();
         let written: usize = self.writes.iter().map(|write| write.arguments.len() + 3).sum();
-        let count = 8 + 3 * self.keys.len() + 2 * self.values.len() + 3 * fields + written;
+        let rows = [("HSET", &self.own_fields), ("ZADD", &self.own_members)];
+        let own = || rows.iter().flat_map(|(_, writes)| *writes);
+        let count = 16 + 3 * self.keys.len() + 2 * self.values.len() + 3 * fields + written + 3 * own().count();
         // Numbers and the names of commands come on top of what is kept.
         let mut call = Cmd::with_capacity(count, self.bytes.len() + 8 * count);
-        call.arg("EVALSHA").arg(SCRIPT.get_hash()).arg(self.keys.len());
-        for key in &self.keys {
-            call.arg(self.at(key.name));
+        call.arg("EVALSHA").arg(SCRIPT.get_hash()).arg(self.keys.len() + own().count());
+        for name in self.keys.iter().map(|key| key.name).chain(own().map(|[key, ..]| *key)) {
+            call.arg(self.at(name));
         }
         call.arg(self.values.len());
         for (key, expected) in &self.values {
@@ -304,6 +322,15 @@ impl Change {
             for argument in &write.arguments {
                 call.arg(self.at(*argument));
             }
+        }
+        call.arg(rows.len());
+        let mut first = self.keys.len() + 1;
+        for (command, writes) in rows {
+            call.arg(command).arg(first).arg(writes.len());
+            for [_, one, other] in writes {
+                call.arg(self.at(*one)).arg(self.at(*other));
+            }
+            first += writes.len();
         }
         call
     }

@@ -1,4 +1,5 @@
-//! How sessions, runs, pauses and rules stand in Redis: as JSON, compared byte for byte before they are changed.
+//! How sessions, runs, pauses and rules stand in Redis: as JSON, compared byte for byte before they are changed. What every
+//! decision changes is a list of its fields in order, which is half as long as an object; both are read.
 
 use std::io::Write as _;
 use std::str::FromStr;
@@ -10,7 +11,7 @@ use holdpoint_core::policy::StandingRule;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{PauseRow, PauseStatus, RunStatus, RunSummary, SessionRow};
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::fault::Broken;
 use crate::admit::{LeaseSlot, Mover};
@@ -36,7 +37,7 @@ impl<T: Serialize + DeserializeOwned> Held<T> {
     }
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct SessionRecord {
     /// Who began its first run.
     pub(super) owner: ActorId,
@@ -47,6 +48,13 @@ pub(super) struct SessionRecord {
     pub(super) events: u64,
     /// How many times pauses opened in it.
     pub(super) pause_groups: u64,
+}
+
+impl Serialize for SessionRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { owner, created_at, last_at, runs, events, pause_groups } = self;
+        (owner, created_at, last_at, runs, events, pause_groups).serialize(serializer)
+    }
 }
 
 impl SessionRecord {
@@ -62,7 +70,7 @@ impl SessionRecord {
     }
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct RunRecord {
     pub(super) session: SessionId,
     pub(super) agent: AgentId,
@@ -76,6 +84,13 @@ pub(super) struct RunRecord {
     pub(super) epoch: u64,
     pub(super) owner: Option<String>,
     pub(super) since: i64,
+}
+
+impl Serialize for RunRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { session, agent, first_seq, revision, status, started_at, last_at, epoch, owner, since } = self;
+        (session, agent, first_seq, revision, status, started_at, last_at, epoch, owner, since).serialize(serializer)
+    }
 }
 
 impl RunRecord {
@@ -125,7 +140,7 @@ pub(super) fn status_code(status: RunStatus) -> u8 {
     }
 }
 
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 pub(super) struct PauseRecord {
     pub(super) session: SessionId,
     /// 0 approval, 1 question, 2 confirmation, 3 in doubt
@@ -137,6 +152,13 @@ pub(super) struct PauseRecord {
     pub(super) opened_at: i64,
     pub(super) expires_at: Option<i64>,
     pub(super) group: u64,
+}
+
+impl Serialize for PauseRecord {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { session, kind, status, agent, tool, opened_at, expires_at, group } = self;
+        (session, kind, status, agent, tool, opened_at, expires_at, group).serialize(serializer)
+    }
 }
 
 impl PauseRecord {
@@ -266,6 +288,31 @@ pub(super) fn parse<T: FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T,
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Reads a record as an earlier version wrote it, and gives it as it is written now, which must read the same.
+    fn rewritten<T: Serialize + DeserializeOwned>(object: &str) -> String {
+        let text = |record: &T| String::from_utf8(encode(record).unwrap()).unwrap();
+        let list = text(&decode::<T>(object.as_bytes()).unwrap());
+        assert_eq!(text(&decode::<T>(list.as_bytes()).unwrap()), list);
+        list
+    }
+
+    #[test]
+    fn records_are_lists_and_objects_of_earlier_versions_are_read() {
+        let session = r#"{"owner":"ana","created_at":1,"last_at":2,"runs":3,"events":4,"pause_groups":5}"#;
+        assert_eq!(rewritten::<SessionRecord>(session), r#"["ana",1,2,3,4,5]"#);
+        let run = r#"{"session":"s","agent":"a/b","first_seq":1,"revision":2,"status":1,"started_at":3,"last_at":4,
+            "epoch":5,"owner":"w","since":6}"#;
+        assert_eq!(rewritten::<RunRecord>(run), r#"["s","a/b",1,2,1,3,4,5,"w",6]"#);
+        let free = run.replace(r#""w""#, "null");
+        assert_eq!(rewritten::<RunRecord>(&free), r#"["s","a/b",1,2,1,3,4,5,null,6]"#);
+        let pause =
+            r#"{"session":"s","kind":1,"status":2,"agent":"a","tool":"t","opened_at":3,"expires_at":4,"group":5}"#;
+        assert_eq!(rewritten::<PauseRecord>(pause), r#"["s",1,2,"a","t",3,4,5]"#);
+        for short in [r#"["ana",1,2,3,4]"#, "[]", "{}", "null", r#"["ana",1,2,3,4,5,6]"#] {
+            assert!(decode::<SessionRecord>(short.as_bytes()).is_err(), "{short}");
+        }
+    }
 
     #[test]
     fn an_entry_comes_back_whatever_its_bytes() {
