@@ -103,6 +103,11 @@ impl Runtime {
         self.link().map_or(0, Link::peers)
     }
 
+    /// How many pieces of news for other instances were dropped here. They find out later, by looking at the store.
+    pub fn news_dropped(&self) -> u64 {
+        self.link().map_or(0, Link::dropped)
+    }
+
     /// How many sessions are watched at other instances, as far as they are heard. Only their words are told there.
     #[doc(hidden)]
     pub fn sessions_watched_elsewhere(&self) -> usize {

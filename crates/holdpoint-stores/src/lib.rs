@@ -10,6 +10,8 @@ mod clock;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod faults;
 #[cfg(any(feature = "postgres", feature = "redis"))]
+mod lease_moves;
+#[cfg(any(feature = "postgres", feature = "redis"))]
 mod loads;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod outbox;

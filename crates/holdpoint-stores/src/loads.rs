@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdpoint_core::ids::RunId;
 use tokio::sync::oneshot;
 
-use crate::together::{Together, Turn};
+use crate::together::{Company, Together, Turn};
 
 /// How many are read together.
 const GROUP_MAX: usize = 64;
@@ -16,7 +16,7 @@ pub(crate) struct Loads<R>(Arc<Together<Waiting<R>>>);
 
 impl<R> Default for Loads<R> {
     fn default() -> Self {
-        Self(Together::new(2, GROUP_MAX))
+        Self(Together::new(2, GROUP_MAX, Company::AsItComes))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What comes while something is under way is done together, next: a queue, and a few tasks that empty it. Whoever comes
-//! first begins a task; it takes all that wait, as often as any do, and ends when none do. Another begins when as many wait
-//! as are under way, so that groups are as large as they can be. Where nothing is under way nobody waits for company.
+//! first begins a task, and others begin more, as far as there may be. Each takes all that wait, as often as any do, and ends
+//! when none do. Where nothing is under way nobody waits for company; where something is, it depends on the queue.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +14,17 @@ pub(crate) struct Together<T> {
     tasks_max: usize,
     /// How many are taken at once.
     group_max: usize,
+    company: Company,
+}
+
+/// Whether those who come while others are under way wait until they are as many.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Company {
+    /// They are taken as soon as there is a task for them.
+    AsItComes,
+    /// They wait until they are as many as are under way, or these are done. For what is done one after the other anyway:
+    /// fewer lose little by it, and all of them are done in fewer steps.
+    AsManyAgain,
 }
 
 struct State<T> {
@@ -24,17 +35,16 @@ struct State<T> {
 }
 
 impl<T> State<T> {
-    /// Whether those who wait are taken now: where nobody is at it, or there are as many as are being done. Fewer lose
-    /// little by waiting until these are done, which comes first anyway, and gain company.
-    fn is_time(&self) -> bool {
-        self.waiting.len() >= self.under_way
+    /// Whether those who wait are taken now.
+    fn is_time(&self, company: Company) -> bool {
+        company == Company::AsItComes || self.waiting.len() >= self.under_way
     }
 }
 
 impl<T> Together<T> {
-    pub(crate) fn new(tasks_max: usize, group_max: usize) -> Arc<Self> {
+    pub(crate) fn new(tasks_max: usize, group_max: usize, company: Company) -> Arc<Self> {
         let state = Mutex::new(State { waiting: VecDeque::new(), tasks: 0, under_way: 0 });
-        Arc::new(Self { state, tasks_max, group_max })
+        Arc::new(Self { state, tasks_max, group_max, company })
     }
 
     /// Adds to what waits. Where a turn is given, the caller begins a task that empties the queue with it. Those who wait
@@ -42,7 +52,7 @@ impl<T> Together<T> {
     pub(crate) fn add(self: &Arc<Self>, item: T) -> Option<Turn<T>> {
         let mut state = self.state();
         state.waiting.push_back(item);
-        (state.tasks < self.tasks_max && state.is_time()).then(|| {
+        (state.tasks < self.tasks_max && state.is_time(self.company)).then(|| {
             state.tasks += 1;
             Turn { queue: Arc::clone(self), taken: 0, is_over: false }
         })
@@ -68,17 +78,15 @@ impl<T> AppendQueues<T> {
     /// The largest entry that is written with others.
     pub(crate) const ENTRY_BYTES_MAX: usize = 64 << 10;
 
+    pub(crate) fn new(company: Company) -> Self {
+        // While one group is written, the next gets ready.
+        let queue = || Together::new(2, Self::GROUP_MAX, company);
+        Self { audited: queue(), plain: queue() }
+    }
+
     /// The queue of an append.
     pub(crate) fn of(&self, append: &Append) -> &Arc<Together<T>> {
         if append.audit.is_empty() { &self.plain } else { &self.audited }
-    }
-}
-
-impl<T> Default for AppendQueues<T> {
-    fn default() -> Self {
-        // While one group is written, the next gets ready.
-        let queue = || Together::new(2, Self::GROUP_MAX);
-        Self { audited: queue(), plain: queue() }
     }
 }
 
@@ -97,7 +105,7 @@ impl<T> Turn<T> {
         let mut state = self.queue.state();
         state.under_way -= std::mem::take(&mut self.taken);
         let mut group = Vec::new();
-        let mut index = if state.is_time() { 0 } else { state.waiting.len() };
+        let mut index = if state.is_time(self.queue.company) { 0 } else { state.waiting.len() };
         while index < state.waiting.len() && group.len() < self.queue.group_max {
             if group.is_empty() || fits(&state.waiting[index], &group) {
                 group.extend(state.waiting.remove(index));
@@ -135,7 +143,7 @@ mod tests {
 
     #[test]
     fn who_comes_first_takes_all_that_wait() {
-        let queue = Together::new(1, 3);
+        let queue = Together::new(1, 3, Company::AsItComes);
         let mut turn = queue.add(1).expect("the first begins a task");
         assert!((2..=5).all(|item| queue.add(item).is_none()));
         assert_eq!(turn.take(|_, _| true), [1, 2, 3]);
@@ -145,8 +153,8 @@ mod tests {
     }
 
     #[test]
-    fn a_second_task_begins_when_as_many_wait_as_are_under_way() {
-        let queue = Together::new(2, 9);
+    fn where_company_is_waited_for_a_second_task_begins_when_as_many_wait_as_are_under_way() {
+        let queue = Together::new(2, 9, Company::AsManyAgain);
         let mut first = queue.add(1).expect("the first begins a task");
         assert_eq!(first.take(|_, _| true), [1]);
         let mut second = queue.add(2).expect("one waits and one is under way");
@@ -165,8 +173,19 @@ mod tests {
     }
 
     #[test]
+    fn where_it_is_not_a_second_task_takes_whoever_waits() {
+        let queue = Together::new(2, 9, Company::AsItComes);
+        let mut first = queue.add(1).expect("the first begins a task");
+        let mut second = queue.add(2).expect("there may be another");
+        assert_eq!(first.take(|_, _| true), [1, 2]);
+        assert!(second.take(|_, _| true).is_empty());
+        let mut second = queue.add(3).expect("it is not waited for");
+        assert_eq!(second.take(|_, _| true), [3]);
+    }
+
+    #[test]
     fn what_does_not_fit_stays_in_order() {
-        let queue = Together::new(1, 9);
+        let queue = Together::new(1, 9, Company::AsItComes);
         let mut turn = queue.add(1).expect("the first begins a task");
         for item in [1, 2, 1, 3] {
             assert!(queue.add(item).is_none());
@@ -179,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_turn_that_ends_early_lets_go_of_those_who_wait() {
-        let queue = Together::new(1, 1);
+        let queue = Together::new(1, 1, Company::AsItComes);
         let (item, waits) = std::sync::mpsc::channel::<()>();
         let turn = queue.add(None);
         assert!(turn.is_some());

@@ -56,6 +56,7 @@ impl CanonicalJson {
     pub(crate) fn from_canonical(value: &impl Serialize) -> Result<Self, JsonProblem> {
         let text = serde_json::to_string(value)
             .map_err(|problem| JsonProblem::Unserializable { reason: problem.to_string() })?;
+        rewrite::refuse_too_large(&text, &Limits::default())?;
         debug_assert_eq!(rewrite::canonical(&text, &Limits::default()).as_deref(), Ok(text.as_str()));
         Ok(Self(text.into()))
     }

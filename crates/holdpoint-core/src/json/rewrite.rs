@@ -20,7 +20,7 @@ pub(super) fn canonical(text: &str, limits: &Limits) -> Result<String, JsonProbl
     Ok(rewrite.out)
 }
 
-fn refuse_too_large(text: &str, limits: &Limits) -> Result<(), JsonProblem> {
+pub(super) fn refuse_too_large(text: &str, limits: &Limits) -> Result<(), JsonProblem> {
     let (bytes, bytes_max) = (text.len(), limits.bytes_max);
     if bytes > bytes_max { Err(JsonProblem::TooLarge { bytes, bytes_max }) } else { Ok(()) }
 }

@@ -90,7 +90,8 @@ impl Run {
 
     /// The agent that asked a pause, and the tool that it asked about: what lists show of it.
     pub fn asker(&self, id: PauseId) -> Option<(&AgentId, Option<&ToolName>)> {
-        let Asked { agent, call } = self.begun()?.asked(id)?;
+        let begun = self.begun()?;
+        let Asked { agent, call } = begun.asked(begun.pause(id).ok()?.id)?;
         Some((agent, call.as_ref().map(|call| &call.tool)))
     }
 

@@ -111,6 +111,11 @@ impl Link {
         self.line.others().peers.len()
     }
 
+    /// How many pieces of news were dropped here.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.line.bus.dropped()
+    }
+
     /// How many sessions other instances watch, as far as is known.
     pub(crate) fn watched_elsewhere(&self) -> usize {
         self.line.others().watched.len()

@@ -43,6 +43,8 @@ struct Counted {
     tool_seconds: Family<Success, Histogram, fn() -> Histogram>,
     notices: Family<Told, Counter>,
     streams: Gauge,
+    other_instances: Gauge,
+    news_dropped: Counter,
     inbox: tokio::sync::Mutex<Option<tokio::time::Instant>>,
 }
 
@@ -132,6 +134,8 @@ impl Counted {
             tool_seconds: Family::new_with_constructor(slow),
             notices: Family::default(),
             streams: Gauge::default(),
+            other_instances: Gauge::default(),
+            news_dropped: Counter::default(),
             inbox: tokio::sync::Mutex::default(),
         };
         counted.register();
@@ -158,6 +162,16 @@ impl Counted {
         registry.register("tool_call_seconds", "Time of tool calls", self.tool_seconds.clone());
         registry.register("notices", "Attempts to tell people of pauses, made here", self.notices.clone());
         registry.register("open_streams", "Streams and long polls that are open", self.streams.clone());
+        registry.register(
+            "other_instances",
+            "Instances over the same store that are heard",
+            self.other_instances.clone(),
+        );
+        registry.register(
+            "news_dropped",
+            "What other instances were not told, and find by looking",
+            self.news_dropped.clone(),
+        );
     }
 }
 

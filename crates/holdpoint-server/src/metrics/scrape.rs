@@ -1,5 +1,6 @@
 //! The page that Prometheus reads.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -43,6 +44,9 @@ pub(crate) async fn metrics(State(app): State<App>, caller: Caller, query: Query
     let metrics = app.metrics();
     metrics.count_inbox(&app).await?;
     metrics.0.streams.set(i64::try_from(app.streams().open()).unwrap_or(i64::MAX));
+    let runtime = app.runtime();
+    metrics.0.other_instances.set(i64::try_from(runtime.instances_elsewhere()).unwrap_or(i64::MAX));
+    metrics.0.news_dropped.inner().store(runtime.news_dropped(), Ordering::Relaxed);
     let mut text = String::new();
     encode(&mut text, &metrics.0.registry).map_err(|_| Problem::internal("metrics that cannot be written"))?;
     let format = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -83,6 +83,15 @@ over_each_database! {
         assert_eq!(inbox.until("pause.decided").await["id"], pause);
     }
 
+    async fn each_server_counts_the_others_that_it_hears(cluster: Cluster) {
+        for server in &cluster.servers {
+            let metrics = soon(server.request("GET", "/metrics").send()).await.unwrap().text().await.unwrap();
+            for line in ["holdpoint_other_instances 2", "holdpoint_news_dropped_total 0"] {
+                assert!(metrics.lines().any(|found| found == line), "{line} in\n{metrics}");
+            }
+        }
+    }
+
     async fn a_run_that_is_in_motion_at_one_server_is_cancelled_at_another(cluster: Cluster) {
         let [a, b, c] = &cluster.servers;
         cluster.call("wait");

@@ -19,11 +19,17 @@ use super::sessions::Locked;
 use super::{audit, columns, leases, notices, pauses};
 use crate::admit::{self, Found, LeaseSlot, Mover};
 use crate::clock::StoreClock;
-use crate::together::{AppendQueues, Turn};
+use crate::together::{AppendQueues, Company, Turn};
 
 /// Where appends wait for each other.
-#[derive(Default)]
 pub(super) struct Groups(AppendQueues<Waiting>);
+
+impl Default for Groups {
+    fn default() -> Self {
+        // Each has a connection of its own, and works while another one flushes.
+        Self(AppendQueues::new(Company::AsItComes))
+    }
+}
 
 struct Waiting {
     append: Arc<PreparedAppend>,

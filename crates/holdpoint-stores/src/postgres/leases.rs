@@ -10,8 +10,9 @@ use tokio_postgres::Row;
 use super::columns;
 use super::connection::{Connection, Param, Pipeline};
 use super::fault::{Broken, WriteError};
-use crate::admit::{LeaseMove, LeaseSlot, Mover};
+use crate::admit::{LeaseSlot, Mover};
 use crate::clock::StoreClock;
+use crate::lease_moves::LeaseMove;
 
 /// Begins a transaction that holds the run's row, and says what becomes of the lease.
 pub(super) async fn begin(

@@ -54,9 +54,9 @@ use fault::{Broken, TRIES_MAX, WriteError};
 use group::{Answer, Desk, Groups};
 use open::Pools;
 
-use crate::admit::LeaseMove;
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
+use crate::lease_moves::LeaseMove;
 use crate::loads::Loads;
 use crate::raw::RawRun;
 use crate::turns::Turns;

@@ -11,7 +11,6 @@ use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::record;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended, RunStatus, StoreFault};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
@@ -70,7 +69,7 @@ type Looked = (
 );
 
 /// Records as they were found.
-pub(super) fn read_all<T: Serialize + DeserializeOwned>(
+pub(super) fn read_all<T: DeserializeOwned>(
     found: impl IntoIterator<Item = Option<Vec<u8>>>,
 ) -> Result<Vec<Option<Arc<Held<T>>>>, Broken> {
     found.into_iter().map(|bytes| bytes.map(Held::read).transpose()).collect()

@@ -1,6 +1,7 @@
 -- Changes what stands in the store, if it still stands as the writer saw it: all of it or nothing. Everything is compared
 -- before anything is written, and nothing else runs in between. Gives 1 when it is written; otherwise 0, or in a list
--- what a key has instead. A server that is out of memory refuses the first write of a script, and none after it.
+-- what a key has instead. A server that is out of memory refuses the first write of a script, and none after it;
+-- only a key that somebody else gave another type would stop it halfway.
 local call, ARGV, KEYS, unpack, tonumber = redis.call, ARGV, KEYS, unpack, tonumber
 local at = 1
 

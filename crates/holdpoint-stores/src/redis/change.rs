@@ -41,7 +41,7 @@ pub(super) struct Change {
 }
 
 /// Where something stands among the bytes. Nothing is empty but what is not there.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Clone, Copy)]
 struct Piece {
     start: usize,
     length: usize,
@@ -50,7 +50,7 @@ struct Piece {
 /// A key, and what is done with it.
 struct Key {
     name: Piece,
-    /// The fields of a hash that must stand so.
+    /// The fields of a hash that must stand so, and what they get instead.
     fields: Vec<Field>,
     /// The writes to it that take more of the same.
     open: Vec<usize>,
@@ -179,7 +179,7 @@ impl Change {
         }
     }
 
-    /// Forgets all that was to be compared and written of a key.
+    /// Forgets all that was to be compared and written of a key that is none of its own.
     pub(super) fn forget(&mut self, key: &str) {
         let Some(key) = self.places.get(key).copied() else { return };
         self.values.retain(|(other, _)| *other != key);

@@ -23,14 +23,20 @@ use super::remembered::Remembered;
 use super::{audit, load};
 use crate::clock::StoreClock;
 use crate::raw::RawRun;
-use crate::together::{AppendQueues, Turn};
+use crate::together::{AppendQueues, Company, Turn};
 
 /// How often a group is looked at again before each of it is on its own.
 const TRIES_MAX: usize = 8;
 
 /// Where appends wait for each other.
-#[derive(Default)]
 pub(super) struct Groups(AppendQueues<Waiting>);
+
+impl Default for Groups {
+    fn default() -> Self {
+        // The server does one script after the other, and flushes after each.
+        Self(AppendQueues::new(Company::AsManyAgain))
+    }
+}
 
 struct Waiting {
     append: Arc<PreparedAppend>,

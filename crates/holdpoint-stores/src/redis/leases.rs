@@ -13,7 +13,8 @@ use super::group::Desk;
 use super::keys::{self, Keys};
 use super::open::millis;
 use super::records::{self, Held, RunRecord};
-use crate::admit::{LeaseMove, Mover};
+use crate::admit::Mover;
+use crate::lease_moves::LeaseMove;
 
 /// One try to change a lease; gives it back as it is then, if anybody holds it.
 pub(super) async fn change(desk: &Desk, wanted: &LeaseMove) -> Result<Option<Lease>, WriteError> {

@@ -58,9 +58,9 @@ use keys::Keys;
 use open::Promise;
 use remembered::Remembered;
 
-use crate::admit::LeaseMove;
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
+use crate::lease_moves::LeaseMove;
 use crate::loads::Loads;
 use crate::raw::RawRun;
 use crate::turns::Turns;
@@ -284,6 +284,8 @@ impl Store for RedisStore {
             Answer::Alone => None,
             Answer::InDoubt(broken) => Some(broken),
         };
+        // What is written alone is not remembered.
+        self.remembered.forget(&append.append);
         if append.audit.is_empty() {
             return self.append_alone(&append, in_doubt).await;
         }

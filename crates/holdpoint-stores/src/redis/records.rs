@@ -1,5 +1,6 @@
 //! How sessions, runs, pauses and rules stand in Redis: as JSON, compared byte for byte before they are changed. What every
-//! decision changes is a list of its fields in order, which is half as long as an object; both are read.
+//! decision changes is a list of its fields in order, which is half as long as an object; both are read. A list with more
+//! than is known is refused: a new field comes last, has a default, and raises the format of the store.
 
 use std::io::Write as _;
 use std::str::FromStr;
@@ -23,13 +24,15 @@ pub(super) struct Held<T> {
     pub(super) bytes: Vec<u8>,
 }
 
-impl<T: Serialize + DeserializeOwned> Held<T> {
+impl<T: Serialize> Held<T> {
     /// One that is to be written.
     pub(super) fn new(record: T) -> Result<Arc<Self>, Broken> {
         let bytes = encode(&record)?;
         Ok(Arc::new(Self { record, bytes }))
     }
+}
 
+impl<T: DeserializeOwned> Held<T> {
     /// One that was read.
     pub(super) fn read(bytes: Vec<u8>) -> Result<Arc<Self>, Broken> {
         let record = decode(&bytes)?;

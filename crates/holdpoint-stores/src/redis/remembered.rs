@@ -1,11 +1,12 @@
 //! Records as they stood when this process last wrote them, so that the next append need not look first. They are only a
-//! guess: the script compares all that an append depends on, and whoever guessed wrong looks, and tries again.
+//! guess: the script compares the records of the session and the run, on which all hangs that an append depends on, and
+//! whoever guessed wrong looks, and tries again.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use holdpoint_core::ids::{RunId, SessionId};
+use holdpoint_core::ids::{PauseId, RunId, SessionId};
 use holdpoint_runtime::ports::store::{Append, LeaseChange, PauseStatus, RunStatus};
 
 use super::append::{Planned, Seen};
@@ -29,8 +30,7 @@ struct Records {
 #[derive(Clone)]
 struct KnownRun {
     run: Arc<Held<RunRecord>>,
-    /// By their numbers.
-    pauses: Vec<(u32, Arc<Held<PauseRecord>>)>,
+    pauses: Vec<(PauseId, Arc<Held<PauseRecord>>)>,
 }
 
 /// The records of a kind; when the newer ones are too many, they become the older ones.
@@ -51,8 +51,12 @@ impl Remembered {
         let records = self.records();
         let session = records.sessions.get(&append.session)?.clone();
         let KnownRun { run, pauses } = records.runs.get(&append.run)?;
-        let of_number = |number| pauses.iter().find(|(known, _)| *known == number).map(|(_, pause)| pause.clone());
-        let pauses = append.pauses.iter().map(|row| of_number(row.id.number).map(Some));
+        // Written alone since, perhaps: one that surely is not so would make a whole group look.
+        if run.record.revision != append.expected {
+            return None;
+        }
+        let known = |id| pauses.iter().find(|(known, _)| *known == id).map(|(_, pause)| pause.clone());
+        let pauses = append.pauses.iter().map(|row| known(row.id).map(Some));
         Some(Seen {
             session: Some(session),
             run: Some(run.clone()),
@@ -77,9 +81,9 @@ impl Remembered {
         let before = seen.run.as_ref().map(|run| run.bytes.as_slice());
         let mut pauses = records.pauses_beside(append.run, before);
         for (row, pause) in append.pauses.iter().zip(planned.pauses) {
-            pauses.retain(|(number, _)| *number != row.id.number);
+            pauses.retain(|(id, _)| *id != row.id);
             if row.status == PauseStatus::Open {
-                pauses.push((row.id.number, pause));
+                pauses.push((row.id, pause));
             }
         }
         records.set_run(append.run, KnownRun { run: planned.run, pauses });
@@ -106,7 +110,7 @@ impl Remembered {
 
 impl Records {
     /// The pauses that are known to stand beside a run whose record has these bytes.
-    fn pauses_beside(&self, run: RunId, bytes: Option<&[u8]>) -> Vec<(u32, Arc<Held<PauseRecord>>)> {
+    fn pauses_beside(&self, run: RunId, bytes: Option<&[u8]>) -> Vec<(PauseId, Arc<Held<PauseRecord>>)> {
         let known = self.runs.get(&run).filter(|known| Some(known.run.bytes.as_slice()) == bytes);
         known.map(|known| known.pauses.clone()).unwrap_or_default()
     }
@@ -210,8 +214,8 @@ mod tests {
         let id: RunId = "run_0198c0ffee007000800000000000beef".parse().unwrap();
         let remembered = Remembered::default();
         let numbers =
-            || remembered.records().runs.get(&id).unwrap().pauses.iter().map(|(number, _)| *number).collect::<Vec<_>>();
-        let pauses = vec![(1, Held::new(pause).unwrap())];
+            || remembered.records().runs.get(&id).unwrap().pauses.iter().map(|(id, _)| id.number).collect::<Vec<_>>();
+        let pauses = vec![(PauseId { run: id, number: 1 }, Held::new(pause).unwrap())];
         remembered.records().set_run(id, KnownRun { run: record(1), pauses });
         // A lease was taken: the run is otherwise as it was.
         remembered.keep_run(id, &record(1).bytes, record(2));
