@@ -11,7 +11,6 @@ use holdpoint_core::json::CanonicalJson;
 use holdpoint_core::record;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended, RunStatus, StoreFault};
-use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use super::change::Change;
@@ -50,7 +49,8 @@ pub(super) struct Seen {
     /// The agent's unfinished run in the session, where that is asked for: it matters to those that begin.
     pub(super) under_way: Option<String>,
     pub(super) audit_head: Option<Vec<u8>>,
-    pub(super) pauses: Vec<Option<Arc<Held<PauseRecord>>>>,
+    /// The records of its pauses that are asked for, in their order.
+    pub(super) pauses: Vec<Option<PauseRecord>>,
     pub(super) rules: Vec<Option<Vec<u8>>>,
     /// When it stood so by the server's clock, in seconds and microseconds beside them; none where it is only remembered.
     pub(super) time: Option<(i64, i64)>,
@@ -68,13 +68,6 @@ type Looked = (
     (i64, i64),
 );
 
-/// Records as they were found.
-pub(super) fn read_all<T: DeserializeOwned>(
-    found: impl IntoIterator<Item = Option<Vec<u8>>>,
-) -> Result<Vec<Option<Arc<Held<T>>>>, Broken> {
-    found.into_iter().map(|bytes| bytes.map(Held::read).transpose()).collect()
-}
-
 impl Seen {
     /// Whether it was not looked at.
     pub(super) fn is_remembered(&self) -> bool {
@@ -87,8 +80,6 @@ pub(super) struct Planned {
     pub(super) appended: Appended,
     pub(super) session: Arc<Held<SessionRecord>>,
     pub(super) run: Arc<Held<RunRecord>>,
-    /// In the order of the append's rows.
-    pub(super) pauses: Vec<Arc<Held<PauseRecord>>>,
 }
 
 impl PreparedAppend {
@@ -115,8 +106,7 @@ impl PreparedAppend {
             // One name at least, which nothing has.
             pipe.cmd("HMGET").arg(key).arg(names).arg("");
         };
-        let pauses = append.pauses.iter().map(|row| keys::pause_name(row.id).to_string()).collect();
-        hmget(&mut pipe, keys.pauses(), pauses);
+        hmget(&mut pipe, keys.pauses(), pauses::names_asked_for(append).collect());
         let rule_name = |change| keys::rule_name(crate::rule_changes::id_of(change)).to_string();
         let rules = append.rules.iter().map(rule_name).collect();
         hmget(&mut pipe, &keys.rules(), rules);
@@ -124,7 +114,7 @@ impl PreparedAppend {
         let (session, run, entry, under_way, audit_head, pauses, rules, time): Looked =
             pipe.query_async(&mut connection.clone()).await?;
         let (session, run) = (session.map(Held::read).transpose()?, run.map(Held::read).transpose()?);
-        let pauses = read_all(pauses)?;
+        let pauses = records::decode_all(pauses)?;
         Ok(Seen { session, run, entry, under_way, audit_head, pauses, rules, time: Some(time) })
     }
 
@@ -207,10 +197,10 @@ impl PreparedAppend {
         change.replace_field(keys.runs(), keys::run_name(append.run), before_bytes, &run.bytes);
         self.place_run(change, keys, &run.record, &session.record.owner, before);
         self.write_entry(change, keys, &session.record, appended.epoch);
-        let pauses = pauses::write(change, keys, append, &seen.pauses, appended.pause_group)?;
+        pauses::write(change, keys, append, &seen.pauses, appended.pause_group)?;
         rules::write(change, keys, &append.session, changed_rules)?;
         definitions::write(change, keys, &append.definitions);
-        Ok(Planned { appended, session, run, pauses })
+        Ok(Planned { appended, session, run })
     }
 
     /// Whether the append begins a run, or begins it again, for all that is known of it.

@@ -14,13 +14,14 @@ use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, AppendError, Appended};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
-use super::append::{PreparedAppend, Seen, read_all};
+use super::append::{PreparedAppend, Seen};
 use super::change::{Change, Tried};
 use super::fault::{Broken, WriteError};
 use super::keys::{self, Keys};
 use super::open::millis;
+use super::records::{self, Held};
 use super::remembered::Remembered;
-use super::{audit, load};
+use super::{audit, load, pauses};
 use crate::clock::StoreClock;
 use crate::raw::RawRun;
 use crate::together::{AppendQueues, Company, Turn};
@@ -219,7 +220,7 @@ impl Group {
         }
         for (place, planned) in planned {
             self.answers[place] = Some(Answer::Done(planned.appended));
-            desk.remembered.keep(&self.waiting[place].append.append, &seen[place], planned);
+            desk.remembered.keep(&self.waiting[place].append.append, planned);
         }
         Ok(())
     }
@@ -291,8 +292,7 @@ async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Se
     };
     hmget(&mut pipe, keys.sessions(), appends.iter().map(|append| append.session.to_string()).collect());
     hmget(&mut pipe, keys.runs(), appends.iter().map(|append| keys::run_name(append.run).to_string()).collect());
-    let pauses = appends.iter().flat_map(|append| &append.pauses).map(|row| keys::pause_name(row.id).to_string());
-    hmget(&mut pipe, keys.pauses(), pauses.collect());
+    hmget(&mut pipe, keys.pauses(), appends.iter().flat_map(|append| pauses::names_asked_for(append)).collect());
     pipe.cmd("TIME");
     for append in appends.iter().filter(|append| asks_for_other(append)) {
         pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
@@ -300,13 +300,12 @@ async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Se
     let answers: Vec<::redis::Value> = pipe.query_async(&mut desk.connection.clone()).await?;
     let mut answers = answers.into_iter();
     let mut next = || answers.next().unwrap_or(::redis::Value::Nil);
-    let (sessions, runs) = (read_all(many(next())?)?, read_all(many(next())?)?);
-    let pauses = read_all(many(next())?)?;
+    let (sessions, runs) = (Held::read_all(many(next())?)?, Held::read_all(many(next())?)?);
+    let mut pauses = records::decode_all(many(next())?)?.into_iter();
     let time: (i64, i64) = ::redis::from_redis_value(next()).map_err(unreadable)?;
-    let mut pauses = pauses.into_iter();
     let mut seen = Vec::with_capacity(appends.len());
     for ((append, session), run) in appends.iter().zip(sessions).zip(runs) {
-        let pauses = pauses.by_ref().take(append.pauses.len()).collect();
+        let pauses = pauses.by_ref().take(pauses::names_asked_for(append).count()).collect();
         let under_way = match asks_for_other(append) {
             true => ::redis::from_redis_value(next()).map_err(unreadable)?,
             false => None,

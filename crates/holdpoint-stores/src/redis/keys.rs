@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use holdpoint_core::ids::{ActorId, PauseId, RuleId, RunId, SessionId};
 use holdpoint_runtime::ports::notifier::Destination;
+use holdpoint_runtime::ports::store::PauseStatus;
 
 /// Names keys, all of which begin with `{prefix}:`. A copy is cheap.
 #[derive(Debug, Clone)]
@@ -22,8 +23,7 @@ struct Names {
     work: String,
     pauses: String,
     pause_order: String,
-    /// By status.
-    pause_orders: [String; 4],
+    open_pauses: String,
     deadlines: String,
     audit: String,
     audit_head: String,
@@ -45,7 +45,7 @@ impl Keys {
             work: named("work"),
             pauses: named("pauses"),
             pause_order: named("pause-order"),
-            pause_orders: [0, 1, 2, 3].map(|status| named(&format!("pause-order-of:{status}"))),
+            open_pauses: named("pause-order-of:0"),
             deadlines: named("deadlines"),
             audit: named("audit"),
             audit_head: named("audit-head"),
@@ -128,13 +128,24 @@ impl Keys {
         &self.0.pauses
     }
 
-    /// Sorted: pauses by when they opened; those of one status, or all.
-    pub(super) fn pause_order(&self, status: Option<u8>) -> Cow<'_, str> {
-        let Some(status) = status else { return Cow::Borrowed(&self.0.pause_order) };
-        match self.0.pause_orders.get(usize::from(status)) {
-            Some(name) => Cow::Borrowed(name),
-            None => Cow::Owned(self.named(&format!("pause-order-of:{status}"))),
+    /// Sorted: all pauses by when they opened.
+    pub(super) fn pause_order(&self) -> &str {
+        &self.0.pause_order
+    }
+
+    /// Sorted: pauses of one status by when they opened. Those that were decided are the ones in none of these.
+    pub(super) fn pause_order_of(&self, status: PauseStatus) -> Option<Cow<'_, str>> {
+        match status {
+            PauseStatus::Open => Some(Cow::Borrowed(&self.0.open_pauses)),
+            PauseStatus::Decided => None,
+            PauseStatus::Expired => Some(Cow::Owned(self.named("pause-order-of:2"))),
+            PauseStatus::Withdrawn => Some(Cow::Owned(self.named("pause-order-of:3"))),
         }
+    }
+
+    /// Sorted, in the first format: pauses that were decided.
+    pub(super) fn decided_pauses(&self) -> String {
+        self.named("pause-order-of:1")
     }
 
     /// Sorted: a session's pauses by when they opened.
@@ -270,9 +281,8 @@ mod tests {
     fn every_key_has_one_hash_tag_whatever_the_names_in_it() {
         let keys = Keys::new("holdpoint").unwrap();
         let session = SessionId::new("}{other}:*").unwrap();
-        for key in
-            [keys.format(), keys.log(&session), keys.rule_order(Some(&session)), keys.pause_order(Some(9)).into_owned()]
-        {
+        let withdrawn = keys.pause_order_of(PauseStatus::Withdrawn).unwrap().into_owned();
+        for key in [keys.format(), keys.log(&session), keys.rule_order(Some(&session)), withdrawn] {
             assert!(key.starts_with("{holdpoint}:"), "{key}");
         }
         for bad in ["", "{", "a}b", "a b", &"x".repeat(65)] {

@@ -32,7 +32,7 @@ pub(super) async fn change(desk: &Desk, wanted: &LeaseMove) -> Result<Option<Lea
     change.replace_field(keys.runs(), name, Some(&found), &record.bytes);
     place_work(&mut change, keys, run, &record.record);
     change.commit(connection).await?;
-    desk.remembered.keep_run(run, &found, record);
+    desk.remembered.keep_run(run, record);
     Ok(match after.mover {
         Mover::Holder { owner, until } => Some(Lease { run, epoch: after.epoch, owner, until }),
         Mover::Nobody { .. } => None,

@@ -2,10 +2,11 @@
 //! refusal that changes nothing.
 
 use std::collections::HashMap;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use ::redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use ::redis::{Client, RedisError};
+use ::redis::{Client, RedisError, Script};
 use holdpoint_runtime::ports::store::{StoreFault, StoreFaultKind};
 
 use super::change;
@@ -18,8 +19,8 @@ const DOING: &str = "open the database";
 /// The oldest server that is used.
 const VERSION_MIN: u32 = 7;
 
-/// The form of what is stored.
-const FORMAT: u32 = 1;
+/// The form of what is stored. In the first, a pause's record said how it stands, and those that were decided had a list.
+const FORMAT: u32 = 2;
 
 /// How a database is opened.
 #[derive(Debug, Clone)]
@@ -171,18 +172,34 @@ impl Server {
     }
 }
 
-/// Refuses data in another form; a new store notes ours.
+/// Refuses data in a form that is not known; a new store notes ours, and one in an earlier form is brought to it.
 async fn check_format(connection: &mut ConnectionManager, keys: &Keys) -> Result<(), StoreFault> {
     let broken = |error: RedisError| Broken::from(error).fault(DOING);
-    let mut pipe = ::redis::pipe();
-    pipe.atomic().cmd("SETNX").arg(keys.format()).arg(FORMAT).ignore().cmd("GET").arg(keys.format());
-    let (format,): (String,) = pipe.query_async(connection).await.map_err(broken)?;
+    let mut call = UPGRADE.prepare_invoke();
+    call.key(keys.format()).key(keys.decided_pauses()).arg(FORMAT);
+    let format: String = call.invoke_async(connection).await.map_err(broken)?;
     known_format(&format)
 }
 
+/// Notes the form of a new store; takes the first form to the second, in which nobody needs the list of those that were
+/// decided. Gives the form that it has then. Any number of instances may do so at once.
+static UPGRADE: LazyLock<Script> = LazyLock::new(|| {
+    Script::new(
+        "local format = redis.call('GET', KEYS[1])
+        if format == '1' then
+            redis.call('UNLINK', KEYS[2])
+        end
+        if not format or format == '1' then
+            redis.call('SET', KEYS[1], ARGV[1])
+            format = ARGV[1]
+        end
+        return format",
+    )
+});
+
 fn known_format(format: &str) -> Result<(), StoreFault> {
     match format.parse::<u32>() {
-        Ok(FORMAT) => Ok(()),
+        Ok(1..=FORMAT) => Ok(()),
         Ok(newer) if newer > FORMAT => {
             let why = format!("the database has format {newer}, this program knows {FORMAT}");
             Err(StoreFault::because(DOING, StoreFaultKind::Newer, why))

@@ -1,8 +1,11 @@
-//! Pauses: the inbox and the deadlines.
+//! Pauses: the inbox and the deadlines. A record says what was asked. How a pause stands is told by the list that it is in:
+//! one for those that are open, one for those that expired, and one for those that were withdrawn. In none of them are those
+//! that were decided, which are the most by far, so that a decision only takes its pause out of one.
 
-use std::sync::Arc;
+use std::sync::LazyLock;
 
 use ::redis::aio::ConnectionManager;
+use ::redis::{Pipeline, Script};
 use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::PauseId;
 use holdpoint_core::time::Timestamp;
@@ -11,60 +14,104 @@ use holdpoint_runtime::ports::store::{Append, PAGE_MAX, PauseFilter, PauseRow, P
 use super::change::Change;
 use super::fault::Broken;
 use super::keys::{self, Keys};
-use super::records::{self, Held, PauseRecord};
+use super::records::{self, PauseRecord};
 
-/// Writes the rows that an append opens or changes; those that it opens take its number. `before` has what stands there
-/// for each of them; gives what stands there then.
+static NEXT_DECIDED: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("next_decided.lua")));
+
+/// The statuses that have a list of their own.
+const LISTED: [PauseStatus; 3] = [PauseStatus::Open, PauseStatus::Expired, PauseStatus::Withdrawn];
+
+/// How many pauses are looked at before those in between that stand otherwise are passed over.
+const LOOK_MAX: usize = 100;
+
+/// What becomes of a row with an append.
+enum Move {
+    Opens,
+    IsDecided,
+    /// It stays open, expires or is withdrawn.
+    Other,
+}
+
+impl Move {
+    fn of(append: &Append, row: &PauseRow) -> Self {
+        let opens = |event: &RunEvent| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number);
+        match row.status {
+            _ if append.events.iter().any(opens) => Self::Opens,
+            PauseStatus::Decided => Self::IsDecided,
+            PauseStatus::Open | PauseStatus::Expired | PauseStatus::Withdrawn => Self::Other,
+        }
+    }
+}
+
+/// The names of those of an append's pauses whose records must be read before it is written.
+pub(super) fn names_asked_for(append: &Append) -> impl Iterator<Item = String> {
+    let asked_for = append.pauses.iter().filter(|row| matches!(Move::of(append, row), Move::Other));
+    asked_for.map(|row| keys::pause_name(row.id).to_string())
+}
+
+/// Writes the rows that an append opens or changes; those that it opens take its number. `found` has the records that were
+/// asked for. One that is there keeps what it was opened with, and only stands otherwise.
 pub(super) fn write(
     change: &mut Change,
     keys: &Keys,
     append: &Append,
-    before: &[Option<Arc<Held<PauseRecord>>>],
+    found: &[Option<PauseRecord>],
     group: Option<u64>,
-) -> Result<Vec<Arc<Held<PauseRecord>>>, Broken> {
-    let mut written = Vec::with_capacity(append.pauses.len());
-    for (row, before) in append.pauses.iter().zip(before) {
-        let before = before.as_deref().map(|before| &before.record);
-        let after = Held::new(after(append, row, before, group))?;
-        let name = keys::pause_name(row.id);
-        let (status, opened_at) = (after.record.status, after.record.opened_at);
-        // One that is there keeps its place in the lists of all, and changes from one state's list to another's.
-        match before.map(|before| before.status) {
-            None => {
-                change.place_member(keys.pause_order(None), opened_at, name);
-                change.place_member(keys.pauses_of(&append.session), opened_at, name);
-                change.place_member(keys.pause_order(Some(status)), opened_at, name);
-            }
-            Some(other) if other != status => {
-                change.remove_member(keys.pause_order(Some(other)), name);
-                change.place_member(keys.pause_order(Some(status)), opened_at, name);
-            }
-            Some(_) => {}
+) -> Result<(), Broken> {
+    let mut found = found.iter();
+    for row in &append.pauses {
+        match Move::of(append, row) {
+            Move::Opens => open(change, keys, row, group)?,
+            Move::IsDecided => close(change, keys, row.id),
+            Move::Other => match found.next() {
+                Some(Some(before)) => alter(change, keys, row, before)?,
+                // Never heard of: as one that opens.
+                Some(None) | None => open(change, keys, row, group)?,
+            },
         }
-        match after.record.expires_at {
-            Some(expires_at) if row.status == PauseStatus::Open => {
-                change.place_member(keys.deadlines(), expires_at, name);
-            }
-            None if before.is_some_and(|before| before.expires_at.is_none()) => {}
-            _ => change.remove_member(keys.deadlines(), name),
-        }
-        change.set_field(keys.pauses(), name, &after.bytes);
-        written.push(after);
     }
-    Ok(written)
+    Ok(())
 }
 
-/// A pause after the append: one that is there keeps what it was opened with, and only stands otherwise.
-fn after(append: &Append, row: &PauseRow, before: Option<&PauseRecord>, group: Option<u64>) -> PauseRecord {
-    let new = PauseRecord::of(row, group.unwrap_or_default());
-    let opens = |event: &RunEvent| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number);
-    match before {
-        None => new,
-        Some(before) if row.status == PauseStatus::Open && !append.events.iter().any(opens) => {
-            PauseRecord { status: new.status, expires_at: new.expires_at, ..before.clone() }
-        }
-        Some(before) => PauseRecord { status: new.status, ..before.clone() },
+fn open(change: &mut Change, keys: &Keys, row: &PauseRow, group: Option<u64>) -> Result<(), Broken> {
+    let name = keys::pause_name(row.id);
+    let record = PauseRecord::of(row, group.unwrap_or_default());
+    change.set_field(keys.pauses(), name, records::encode(&record)?);
+    change.place_member(keys.pause_order(), record.opened_at, name);
+    change.place_member(keys.pauses_of(&row.session), record.opened_at, name);
+    place(change, keys, row, &record);
+    Ok(())
+}
+
+/// Gives a pause its place among those that stand like it, and among the deadlines.
+fn place(change: &mut Change, keys: &Keys, row: &PauseRow, record: &PauseRecord) {
+    let name = keys::pause_name(row.id);
+    if let Some(order) = keys.pause_order_of(row.status) {
+        change.place_member(order, record.opened_at, name);
     }
+    if let (PauseStatus::Open, Some(expires_at)) = (row.status, record.expires_at) {
+        change.place_member(keys.deadlines(), expires_at, name);
+    }
+}
+
+/// Takes a pause out of those that are open. One that has no deadline is not among them.
+fn close(change: &mut Change, keys: &Keys, id: PauseId) {
+    let name = keys::pause_name(id);
+    for order in keys.pause_order_of(PauseStatus::Open).into_iter().chain([keys.deadlines().into()]) {
+        change.remove_member(order, name);
+    }
+}
+
+/// Changes how a pause stands, or until when.
+fn alter(change: &mut Change, keys: &Keys, row: &PauseRow, before: &PauseRecord) -> Result<(), Broken> {
+    close(change, keys, row.id);
+    let mut record = before.clone();
+    if row.status == PauseStatus::Open {
+        record.expires_at = row.expires_at.map(Timestamp::as_millis);
+        change.set_field(keys.pauses(), keys::pause_name(row.id), records::encode(&record)?);
+    }
+    place(change, keys, row, &record);
+    Ok(())
 }
 
 /// Open pauses whose time is up, earliest deadline first.
@@ -104,31 +151,77 @@ pub(super) async fn list(
     filter: &PauseFilter,
 ) -> Result<Vec<PauseRow>, Broken> {
     let limit = filter.limit.min(PauseFilter::LIMIT_MAX);
+    let is_decided = filter.session.is_none() && filter.status == Some(PauseStatus::Decided);
     let order = match (&filter.session, filter.status) {
-        (Some(session), _) => keys.pauses_of(session).into(),
-        (None, status) => keys.pause_order(status.map(records::pause_status_code)),
+        (Some(session), _) => Some(keys.pauses_of(session).into()),
+        (None, status) => status.and_then(|status| keys.pause_order_of(status)),
     };
-    let from = filter.after.map_or(0, |after| after.opened_at.as_millis());
+    let order = order.unwrap_or_else(|| keys.pause_order().into());
+    // Where all that are read are listed, no more are than there is room for.
+    let is_sifted = filter.agent.is_some() || filter.tool.is_some() || filter.session.is_some();
+    let at_once = match (is_decided, is_sifted) {
+        (true, _) => LOOK_MAX,
+        (false, true) => PAGE_MAX,
+        (false, false) => limit,
+    };
+    let mut from = filter.after.map_or(0, |after| after.opened_at.as_millis());
     let (mut rows, mut offset) = (Vec::new(), 0);
     // Whether a pause is of this agent or tool stands in its record: read on until the page is full or nothing is left.
     while rows.len() < limit {
         let mut command = ::redis::cmd("ZRANGE");
-        command.arg(&*order).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(offset).arg(PAGE_MAX);
+        command.arg(&*order).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(offset).arg(at_once);
         let names: Vec<String> = command.query_async(connection).await?;
         if names.is_empty() {
             break;
         }
         offset += names.len();
-        let mut command = ::redis::cmd("HMGET");
-        command.arg(keys.pauses()).arg(&names);
-        let found: Vec<Option<Vec<u8>>> = command.query_async(connection).await?;
-        for (name, bytes) in names.iter().zip(found) {
-            let Some(bytes) = bytes else { continue };
-            let row = records::decode::<PauseRecord>(&bytes)?.row(parse(name)?)?;
-            if filter.admits(&row) && rows.len() < limit {
-                rows.push(row);
+        let found = read(connection, keys, &names).await?;
+        if is_decided && found.iter().all(|row| row.status != PauseStatus::Decided) {
+            let last = found.last().map_or(from, |row| row.opened_at.as_millis());
+            let Some(next) = next_decided(connection, keys, last).await? else { break };
+            // Those of the same moment are looked at one after the other.
+            if next > last {
+                (from, offset) = (next, 0);
             }
         }
+        let room = limit - rows.len();
+        rows.extend(found.into_iter().filter(|row| filter.admits(row)).take(room));
     }
     Ok(rows)
+}
+
+/// The pauses of these names, as far as they are there, each as it stands.
+async fn read(connection: &mut ConnectionManager, keys: &Keys, names: &[String]) -> Result<Vec<PauseRow>, Broken> {
+    let mut pipe = Pipeline::new();
+    // At one moment: a pause that changes from one list to another is never in both, nor in none.
+    pipe.atomic().cmd("HMGET").arg(keys.pauses()).arg(names);
+    for order in LISTED.iter().filter_map(|status| keys.pause_order_of(*status)) {
+        pipe.cmd("ZMSCORE").arg(&*order).arg(names);
+    }
+    type Scores = Vec<Option<f64>>;
+    let (records, open, expired, withdrawn): (Vec<Option<Vec<u8>>>, Scores, Scores, Scores) =
+        pipe.query_async(connection).await?;
+    let listed = open.into_iter().zip(expired).zip(withdrawn);
+    let mut rows = Vec::with_capacity(names.len());
+    for ((name, bytes), ((open, expired), withdrawn)) in names.iter().zip(records).zip(listed) {
+        let Some(bytes) = bytes else { continue };
+        let status = match (open, expired, withdrawn) {
+            (Some(_), _, _) => PauseStatus::Open,
+            (None, Some(_), _) => PauseStatus::Expired,
+            (None, None, Some(_)) => PauseStatus::Withdrawn,
+            (None, None, None) => PauseStatus::Decided,
+        };
+        rows.push(records::decode::<PauseRecord>(&bytes)?.row(parse(name)?, status)?);
+    }
+    Ok(rows)
+}
+
+/// When the first pause opened, from a time on, that was decided.
+async fn next_decided(connection: &mut ConnectionManager, keys: &Keys, from: i64) -> Result<Option<i64>, Broken> {
+    let mut call = NEXT_DECIDED.prepare_invoke();
+    call.key(keys.pause_order());
+    for order in LISTED.iter().filter_map(|status| keys.pause_order_of(*status)) {
+        call.key(&*order);
+    }
+    Ok(call.arg(from).invoke_async(connection).await?)
 }

@@ -38,6 +38,11 @@ impl<T: DeserializeOwned> Held<T> {
         let record = decode(&bytes)?;
         Ok(Arc::new(Self { record, bytes }))
     }
+
+    /// As they were found.
+    pub(super) fn read_all(found: impl IntoIterator<Item = Option<Vec<u8>>>) -> Result<Vec<Option<Arc<Self>>>, Broken> {
+        found.into_iter().map(|bytes| bytes.map(Self::read).transpose()).collect()
+    }
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -148,7 +153,7 @@ pub(super) struct PauseRecord {
     pub(super) session: SessionId,
     /// 0 approval, 1 question, 2 confirmation, 3 in doubt
     pub(super) kind: u8,
-    /// 0 open, 1 decided, 2 expired, 3 withdrawn
+    /// 0 open, 1 decided, 2 expired, 3 withdrawn: as it opened. How it stands since is told by the list that it is in.
     pub(super) status: u8,
     pub(super) agent: AgentId,
     pub(super) tool: Option<ToolName>,
@@ -174,7 +179,12 @@ impl PauseRecord {
                 PauseKind::Confirmation => 2,
                 PauseKind::InDoubt => 3,
             },
-            status: pause_status_code(row.status),
+            status: match row.status {
+                PauseStatus::Open => 0,
+                PauseStatus::Decided => 1,
+                PauseStatus::Expired => 2,
+                PauseStatus::Withdrawn => 3,
+            },
             agent: row.agent.clone(),
             tool: row.tool.clone(),
             opened_at: row.opened_at.as_millis(),
@@ -183,9 +193,10 @@ impl PauseRecord {
         }
     }
 
-    pub(super) fn row(&self, id: PauseId) -> Result<PauseRow, Broken> {
+    pub(super) fn row(self, id: PauseId, status: PauseStatus) -> Result<PauseRow, Broken> {
         Ok(PauseRow {
             id,
+            status,
             kind: match self.kind {
                 0 => PauseKind::Approval,
                 1 => PauseKind::Question,
@@ -193,29 +204,13 @@ impl PauseRecord {
                 3 => PauseKind::InDoubt,
                 other => return Err(Broken::Unreadable(format!("pause kind {other}"))),
             },
-            status: match self.status {
-                0 => PauseStatus::Open,
-                1 => PauseStatus::Decided,
-                2 => PauseStatus::Expired,
-                3 => PauseStatus::Withdrawn,
-                other => return Err(Broken::Unreadable(format!("pause status {other}"))),
-            },
-            session: self.session.clone(),
-            agent: self.agent.clone(),
-            tool: self.tool.clone(),
+            session: self.session,
+            agent: self.agent,
+            tool: self.tool,
             opened_at: Timestamp::from_millis(self.opened_at),
             expires_at: self.expires_at.map(Timestamp::from_millis),
             group: self.group,
         })
-    }
-}
-
-pub(super) fn pause_status_code(status: PauseStatus) -> u8 {
-    match status {
-        PauseStatus::Open => 0,
-        PauseStatus::Decided => 1,
-        PauseStatus::Expired => 2,
-        PauseStatus::Withdrawn => 3,
     }
 }
 
@@ -281,6 +276,13 @@ pub(super) fn encode(record: &impl Serialize) -> Result<Vec<u8>, Broken> {
 /// A record as it was stored.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
     serde_json::from_slice(bytes).map_err(|error| Broken::Unreadable(error.to_string()))
+}
+
+/// Records as they were found.
+pub(super) fn decode_all<T: DeserializeOwned>(
+    found: impl IntoIterator<Item = Option<Vec<u8>>>,
+) -> Result<Vec<Option<T>>, Broken> {
+    found.into_iter().map(|bytes| bytes.map(|bytes| decode(&bytes)).transpose()).collect()
 }
 
 /// A name that is kept as it prints.

@@ -7,7 +7,7 @@ use ::redis::aio::ConnectionManager;
 use holdpoint_core::ids::{RuleId, RunId, SessionId};
 use holdpoint_core::run::limits::RULES_MAX;
 use holdpoint_core::time::Timestamp;
-use holdpoint_runtime::ports::store::PAGE_MAX;
+use holdpoint_runtime::ports::store::{PAGE_MAX, PauseStatus};
 
 use super::change::Change;
 use super::fault::{Broken, WriteError};
@@ -80,8 +80,9 @@ pub(super) async fn remove(connection: &ConnectionManager, keys: &Keys, old: Old
         change.remove_members(&order, &runs);
     }
     change.remove_fields(keys.pauses(), &pauses);
-    let by_status = (0..=3).map(|status| keys.pause_order(Some(status)));
-    for order in [keys.pause_order(None), keys.deadlines().into()].into_iter().chain(by_status) {
+    let statuses = [PauseStatus::Open, PauseStatus::Expired, PauseStatus::Withdrawn];
+    let by_status = statuses.into_iter().filter_map(|status| keys.pause_order_of(status));
+    for order in [keys.pause_order().into(), keys.deadlines().into()].into_iter().chain(by_status) {
         change.remove_members(&order, &pauses);
     }
     change.remove_fields(&keys.rules(), &rules);

@@ -12,3 +12,4 @@ mod doubt;
 mod instances;
 mod lost;
 mod opening;
+mod pauses;

@@ -1,6 +1,6 @@
 //! Opening a database: what cannot be used is refused and left as it was.
 
-use holdpoint_runtime::ports::store::{Store, StoreFault, StoreFaultKind};
+use holdpoint_runtime::ports::store::{Append, PauseFilter, PauseRow, PauseStatus, Store, StoreFault, StoreFaultKind};
 use holdpoint_stores::redis::RedisStore;
 use holdpoint_testkit::conformance::{Trial, UnderTest, sample};
 
@@ -18,14 +18,47 @@ fn why(fault: &StoreFault) -> String {
 async fn a_database_of_a_newer_version_is_refused_and_left_as_it_was() {
     let database = Database::new().await;
     database.store().await;
-    redis::cmd("SET").arg(database.key("format")).arg(2).query::<()>(&mut database.connect()).unwrap();
+    redis::cmd("SET").arg(database.key("format")).arg(3).query::<()>(&mut database.connect()).unwrap();
     let fault = refused(database.address(), &database.prefix).await;
     assert_eq!(fault.kind, StoreFaultKind::Newer);
-    assert!(why(&fault).ends_with("the database has format 2, this program knows 1"), "{}", why(&fault));
+    assert!(why(&fault).ends_with("the database has format 3, this program knows 2"), "{}", why(&fault));
     let format: String = redis::cmd("GET").arg(database.key("format")).query(&mut database.connect()).unwrap();
-    assert_eq!(format, "2");
+    assert_eq!(format, "3");
     redis::cmd("SET").arg(database.key("format")).arg("odd").query::<()>(&mut database.connect()).unwrap();
     assert_eq!(refused(database.address(), &database.prefix).await.kind, StoreFaultKind::Corrupt);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_of_the_first_format_is_brought_to_this_one_and_its_pauses_stand_as_they_did() {
+    let database = Database::new().await;
+    let trial = Trial::new(async |clock| UnderTest::new(database.open(clock).await)).await;
+    let (open, decided) = (trial.run(1, "s"), trial.run(2, "t"));
+    trial.begin_paused(&open, 1).await;
+    trial.begin_paused(&decided, 1).await;
+    let row = PauseRow { status: PauseStatus::Decided, ..trial.pause(&decided, 1) };
+    trial.ok(Append { pauses: vec![row], ..trial.append(&decided, 1, [sample::decided(1)]) }).await;
+    // As the first format had it: the record says so too, and there is a list.
+    let (name, mut connection) = (format!("{}:0000000001", decided.id.uuid().simple()), database.connect());
+    let record: String = redis::cmd("HGET").arg(database.key("pauses")).arg(&name).query(&mut connection).unwrap();
+    let object = serde_json::from_str::<[serde_json::Value; 8]>(&record).unwrap();
+    let [session, kind, _, agent, tool, opened_at, expires_at, group] = object;
+    let object = serde_json::json!({"session": session, "kind": kind, "status": 1, "agent": agent, "tool": tool,
+        "opened_at": opened_at, "expires_at": expires_at, "group": group});
+    let decided_list = database.key("pause-order-of:1");
+    redis::cmd("HSET").arg(database.key("pauses")).arg(&name).arg(object.to_string()).exec(&mut connection).unwrap();
+    redis::cmd("ZADD").arg(&decided_list).arg(opened_at.to_string()).arg(&name).exec(&mut connection).unwrap();
+    redis::cmd("SET").arg(database.key("format")).arg(1).exec(&mut connection).unwrap();
+
+    let (one, other) = tokio::join!(database.store(), database.store());
+    for store in [one, other] {
+        let all = PauseFilter { status: None, ..PauseFilter::open() };
+        let listed = store.list_pauses(&all).await.unwrap();
+        let standing: Vec<_> = listed.iter().map(|row| (row.id.run, row.status)).collect();
+        assert_eq!(standing, [(open.id, PauseStatus::Open), (decided.id, PauseStatus::Decided)]);
+    }
+    let format: String = redis::cmd("GET").arg(database.key("format")).query(&mut connection).unwrap();
+    let is_there: bool = redis::cmd("EXISTS").arg(&decided_list).query(&mut connection).unwrap();
+    assert_eq!((format.as_str(), is_there), ("2", false));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
