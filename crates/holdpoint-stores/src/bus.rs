@@ -1,5 +1,6 @@
 //! What the buses of stores share: a bounded queue to the database and a listener to it, both of which connect again by
-//! themselves. What is told by several at once goes in one message to the database.
+//! themselves. What is told by several at once goes together to the database, a line for each text: many short ones are one
+//! message there, and for whoever hears it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -31,10 +32,10 @@ pub(crate) trait Road: Send + Sync + 'static {
     /// Listens until the connection is lost; says why it was.
     async fn listen(&self, ears: &Ears) -> String;
 
-    /// Sends texts in this order, on a connection of its own.
-    async fn send(&self, texts: &[String]) -> Result<(), String>;
+    /// Sends messages in this order, on a connection of its own.
+    async fn send(&self, messages: &[String]) -> Result<(), String>;
 
-    /// The longest text.
+    /// The longest message, and the longest text.
     fn text_bytes_max(&self) -> usize;
 }
 
@@ -58,8 +59,11 @@ impl Ears {
         let _ = self.heard.send(Heard::Missed);
     }
 
-    pub(crate) fn hear(&self, text: &str) {
-        let _ = self.heard.send(Heard::Text(text.into()));
+    /// A message was brought: a text in each line.
+    pub(crate) fn hear(&self, message: &str) {
+        for text in message.lines().take(TOGETHER_MAX) {
+            let _ = self.heard.send(Heard::Text(text.into()));
+        }
     }
 
     fn are_closed(&self) {
@@ -124,7 +128,8 @@ impl Drop for RoadBus {
 
 impl Bus for RoadBus {
     fn publish(&self, text: String) {
-        let is_sent = text.len() <= self.text_bytes_max && self.outgoing.try_send(text).is_ok();
+        let is_carried = text.len() <= self.text_bytes_max && !text.contains(['\n', '\r']);
+        let is_sent = is_carried && self.outgoing.try_send(text).is_ok();
         if !is_sent {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
@@ -161,8 +166,9 @@ async fn send(road: Arc<impl Road>, mut waiting: mpsc::Receiver<String>, dropped
     let mut texts = Vec::with_capacity(TOGETHER_MAX);
     while waiting.recv_many(&mut texts, TOGETHER_MAX).await > 0 {
         let mut backoff = Backoff::default();
+        let messages = messages(&texts, road.text_bytes_max());
         for tried in 1..=TRIES_MAX {
-            let Err(why) = road.send(&texts).await else { break };
+            let Err(why) = road.send(&messages).await else { break };
             if tried == TRIES_MAX {
                 dropped.fetch_add(texts.len() as u64, Ordering::Relaxed);
                 tracing::info!(why, "instances cannot be told; they find out by looking");
@@ -171,6 +177,21 @@ async fn send(road: Arc<impl Road>, mut waiting: mpsc::Receiver<String>, dropped
         }
         texts.clear();
     }
+}
+
+/// Texts as the lines of as few messages as have room for them.
+fn messages(texts: &[String], bytes_max: usize) -> Vec<String> {
+    let mut messages: Vec<String> = Vec::new();
+    for text in texts {
+        match messages.last_mut() {
+            Some(last) if last.len() + 1 + text.len() <= bytes_max => {
+                last.push('\n');
+                last.push_str(text);
+            }
+            _ => messages.push(text.clone()),
+        }
+    }
+    messages
 }
 
 /// Waits twice as long each time, and not all for the same time.
@@ -205,9 +226,9 @@ mod tests {
             std::future::pending().await
         }
 
-        async fn send(&self, texts: &[String]) -> Result<(), String> {
+        async fn send(&self, messages: &[String]) -> Result<(), String> {
             self.0.acquire().await.unwrap().forget();
-            self.1.send(texts.to_vec()).map_err(|error| error.to_string())
+            self.1.send(messages.to_vec()).map_err(|error| error.to_string())
         }
 
         fn text_bytes_max(&self) -> usize {
@@ -221,18 +242,21 @@ mod tests {
         let (sent, mut passed) = mpsc::unbounded_channel();
         let bus = RoadBus::start(Arc::new(Gate(gate.clone(), sent)));
         bus.publish("far too long".to_owned());
-        assert_eq!(bus.dropped(), 1);
+        bus.publish("two\nlines".to_owned());
+        assert_eq!(bus.dropped(), 2);
         for number in 0..WAITING_MAX + 9 {
             bus.publish(number.to_string());
         }
         // Nothing was taken out of the queue yet: no task has run.
-        assert_eq!(bus.dropped(), 10);
+        assert_eq!(bus.dropped(), 11);
         gate.add_permits(WAITING_MAX);
         let mut texts = Vec::new();
         while texts.len() < WAITING_MAX {
             let together = passed.recv().await.unwrap();
-            assert!(together.len() <= TOGETHER_MAX);
-            texts.extend(together);
+            assert!(together.iter().all(|message| message.len() <= 10));
+            let lines: Vec<String> = together.iter().flat_map(|message| message.lines()).map(str::to_owned).collect();
+            assert!(together.len() < lines.len() && lines.len() <= TOGETHER_MAX);
+            texts.extend(lines);
         }
         let expected: Vec<String> = (0..WAITING_MAX).map(|number| number.to_string()).collect();
         assert_eq!(texts, expected);
@@ -255,10 +279,11 @@ mod tests {
         let mut before = bus.subscribe();
         bus.ears.are_open();
         let mut after = bus.subscribe();
-        bus.ears.hear("a");
+        bus.ears.hear("a\nb");
         for heard in [&mut before, &mut after] {
             assert_eq!(heard.next().await, Some(Heard::Missed));
             assert_eq!(heard.next().await, Some(Heard::Text("a".into())));
+            assert_eq!(heard.next().await, Some(Heard::Text("b".into())));
         }
         bus.ears.are_closed();
         let mut too_early = bus.subscribe();

@@ -57,6 +57,8 @@ pub(crate) struct Line {
     store: Arc<dyn Store>,
     /// Names this instance on the bus.
     me: String,
+    /// What its own texts begin with: they are heard here as well, and need not be read.
+    own_head: String,
     told: AtomicU64,
     others: Mutex<Others>,
     speeches: Mutex<HashMap<SessionId, Vec<Weak<Speech>>>>,
@@ -89,11 +91,13 @@ impl Link {
     pub(crate) fn start(hub: &Arc<Hub>, store: &Arc<dyn Store>, poll: Duration) -> Option<Self> {
         let bus = store.bus()?;
         let (pauses, changed) = mpsc::channel(PAUSES_MAX);
+        let me = format!("{:016x}", random());
         let line = Arc::new(Line {
             hub: hub.clone(),
             bus,
             store: store.clone(),
-            me: format!("{:016x}", random()),
+            own_head: Letter::head(&me),
+            me,
             told: AtomicU64::new(0),
             others: Mutex::default(),
             speeches: Mutex::default(),
@@ -243,6 +247,9 @@ impl Line {
 
     /// Takes in what was told; says whether there is a run that needs somebody.
     fn take(&self, text: &str) -> bool {
+        if text.starts_with(&self.own_head) {
+            return false;
+        }
         let Some(Letter { from, n, news, .. }) = Letter::read(text) else { return false };
         if from == self.me {
             return false;

@@ -152,18 +152,16 @@ impl Letter {
 
     /// What a text says, if it is news in a form that is known here.
     pub(super) fn read(text: &str) -> Option<Self> {
-        #[derive(Deserialize)]
-        struct Version {
-            v: u32,
-        }
         if text.len() > TEXT_BYTES_MAX {
             return None;
         }
-        let version: Version = serde_json::from_str(text).ok()?;
-        if version.v != VERSION {
-            return None;
-        }
-        serde_json::from_str(text).ok()
+        let letter: Self = serde_json::from_str(text).ok()?;
+        (letter.v == VERSION).then_some(letter)
+    }
+
+    /// What every text of an instance begins with.
+    pub(super) fn head(from: &str) -> String {
+        format!("{{\"v\":{VERSION},\"from\":\"{from}\",")
     }
 }
 
@@ -187,6 +185,7 @@ mod tests {
             text,
             r#"{"v":1,"from":"me","n":7,"news":{"committed":{"session":"s \"1\"","run":"run_0198c0ffee007000800000000000beef","revision":3,"seq":9,"pauses":true}}}"#
         );
+        assert!(text.starts_with(&Letter::head("me")));
         let letter = Letter::read(&text).unwrap();
         assert_eq!((letter.from.as_str(), letter.n, letter.news), ("me", 7, commit()));
     }

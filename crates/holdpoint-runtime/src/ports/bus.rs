@@ -10,8 +10,8 @@ use tokio::sync::broadcast::error::RecvError;
 
 /// Carries short texts between all instances over one store.
 pub trait Bus: Send + Sync + 'static {
-    /// Tells all instances, the teller among them. Never waits; a text that is too long, or comes when too many wait, is
-    /// dropped and counted.
+    /// Tells all instances, the teller among them. Never waits; a text that is too long, has more than one line, or comes when
+    /// too many wait, is dropped and counted.
     fn publish(&self, text: String);
 
     /// Hears what is told from now on, and first of all [`Heard::Missed`] as soon as the bus is connected. Texts of one

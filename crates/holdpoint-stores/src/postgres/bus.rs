@@ -24,7 +24,8 @@ const TEXT_BYTES_MAX: usize = 7_900;
 /// How often it is made sure that the connection which listens is still there.
 const PROBE_EVERY: Duration = Duration::from_secs(10);
 
-/// Texts of one statement have different numbers, so none is taken for a repetition of another; their order is kept.
+/// The texts in the messages of one statement have different numbers, so none is taken for a repetition of another; their
+/// order is kept.
 const NOTIFY: &str = "SELECT pg_notify($1, text) FROM unnest($2::text[]) AS text";
 
 /// The way to the database.
@@ -135,14 +136,14 @@ impl Road for PostgresRoad {
         }
     }
 
-    async fn send(&self, texts: &[String]) -> Result<(), String> {
+    async fn send(&self, messages: &[String]) -> Result<(), String> {
         let mut kept = self.sender.lock().await;
         let sender = match kept.take() {
             Some(sender) if !sender.client.is_closed() => sender,
             _ => self.sender().await?,
         };
         let sent = async {
-            let sent = sender.client.execute(&sender.notify, &[&sender.channel, &texts]).await;
+            let sent = sender.client.execute(&sender.notify, &[&sender.channel, &messages]).await;
             sent.map(drop).map_err(|error| cause(&error))
         };
         self.within(sent).await?;

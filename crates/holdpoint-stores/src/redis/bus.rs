@@ -70,10 +70,10 @@ impl Road for RedisRoad {
         self.hear(ears).await.err().unwrap_or_else(|| "the connection was closed".to_owned())
     }
 
-    async fn send(&self, texts: &[String]) -> Result<(), String> {
+    async fn send(&self, messages: &[String]) -> Result<(), String> {
         let mut pipe = ::redis::pipe();
-        for text in texts {
-            pipe.cmd("PUBLISH").arg(self.keys.bus()).arg(text).ignore();
+        for message in messages {
+            pipe.cmd("PUBLISH").arg(self.keys.bus()).arg(message).ignore();
         }
         self.within(pipe.query_async(&mut self.connection.clone())).await
     }
