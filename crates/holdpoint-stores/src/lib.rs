@@ -11,12 +11,12 @@ mod clock;
 mod faults;
 #[cfg(any(feature = "postgres", feature = "redis"))]
 mod lease_moves;
-#[cfg(any(feature = "postgres", feature = "redis"))]
-mod loads;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod outbox;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+mod questions;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "sqlite"))]
 mod raw;
 #[cfg(feature = "redis")]

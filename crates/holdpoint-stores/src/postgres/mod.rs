@@ -57,8 +57,9 @@ use open::Pools;
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
 use crate::lease_moves::LeaseMove;
-use crate::loads::Loads;
+use crate::questions::Questions;
 use crate::raw::RawRun;
+use crate::together::Company;
 use crate::turns::Turns;
 
 const REMOVING: &str = "remove old sessions";
@@ -69,7 +70,7 @@ pub struct PostgresStore {
     clock: Arc<StoreClock>,
     turns: Turns,
     groups: Groups,
-    loads: Loads<RawRun>,
+    loads: Questions<(RunId, u64), Option<RawRun>>,
     known: Known,
     patience: Duration,
     settings: String,
@@ -101,7 +102,7 @@ impl PostgresStore {
             clock: Arc::new(StoreClock::Database(opened.follower)),
             turns: Turns::default(),
             groups: Groups::default(),
-            loads: Loads::default(),
+            loads: Questions::new(Company::AsItComes),
             known: Known::default(),
             patience: options.patience,
             settings: opened.settings,
@@ -354,7 +355,7 @@ impl Store for PostgresStore {
             let desk = desk.clone();
             async move { load::together(wanted, &desk).await }
         };
-        let found = match self.loads.load((run, after), self.patience * 2, together).await {
+        let found = match self.loads.ask((run, after), self.patience * 2, together).await {
             Some(found) => found,
             None => {
                 let now = self.now();

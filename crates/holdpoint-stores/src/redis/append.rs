@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::change::Change;
 use super::fault::{self, Broken, WriteError};
+use super::group::hmget;
 use super::keys::{self, Keys};
 use super::leases::place_work;
 use super::open::millis;
@@ -102,10 +103,6 @@ impl PreparedAppend {
         pipe.cmd("HGET").arg(keys.journal(append.run)).arg(append.expected.saturating_add(1));
         pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
         pipe.cmd("GET").arg(keys.audit_head());
-        let hmget = |pipe: &mut ::redis::Pipeline, key: &str, names: Vec<String>| {
-            // One name at least, which nothing has.
-            pipe.cmd("HMGET").arg(key).arg(names).arg("");
-        };
         hmget(&mut pipe, keys.pauses(), pauses::names_asked_for(append).collect());
         let rule_name = |change| keys::rule_name(crate::rule_changes::id_of(change)).to_string();
         let rules = append.rules.iter().map(rule_name).collect();

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::sync::LazyLock;
 
 use ::redis::aio::ConnectionManager;
-use ::redis::{Cmd, Script, Value};
+use ::redis::{Script, Value};
 
-use super::fault::{Broken, WriteError, is_lost};
+use super::fault::{WriteError, from_value, is_lost};
+use super::script::Call;
 
 static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("change.lua")));
 
@@ -267,17 +268,11 @@ impl Change {
     ) -> impl Future<Output = Result<Tried, WriteError>> + Send + use<> {
         let (call, mut connection) = (self.call(), connection.clone());
         async move {
-            let mut answer = call.query_async::<Value>(&mut connection).await;
-            if matches!(&answer, Err(error) if error.code() == Some("NOSCRIPT")) {
-                prepare(&mut connection).await?;
-                answer = call.query_async(&mut connection).await;
-            }
-            match answer {
+            match call.send::<Value>(&mut connection).await {
                 Ok(Value::Int(1)) => Ok(Tried::Done),
                 Ok(Value::Array(found)) => {
                     let found = found.into_iter().next().unwrap_or(Value::Nil);
-                    let found = ::redis::from_redis_value(found);
-                    Ok(Tried::FoundInstead(found.map_err(|error| Broken::Unreadable(error.to_string()))?))
+                    Ok(Tried::FoundInstead(from_value(found)?))
                 }
                 Ok(_) => Ok(Tried::Overtaken),
                 Err(error) if is_lost(&error) => Err(WriteError::InDoubt(error.into())),
@@ -287,48 +282,48 @@ impl Change {
     }
 
     /// The script with its arguments.
-    fn call(&self) -> Cmd {
+    fn call(&self) -> Call {
         let fields: usize = self.keys.iter().map(|key| key.fields.len()).sum();
         let written: usize = self.writes.iter().map(|write| write.arguments.len() + 3).sum();
         let rows = [("HSET", &self.own_fields), ("ZADD", &self.own_members)];
         let own = || rows.iter().flat_map(|(_, writes)| *writes);
-        let count = 16 + 3 * self.keys.len() + 2 * self.values.len() + 3 * fields + written + 3 * own().count();
+        let count = 13 + 3 * self.keys.len() + 2 * self.values.len() + 3 * fields + written + 3 * own().count();
         // Numbers and the names of commands come on top of what is kept.
-        let mut call = Cmd::with_capacity(count, self.bytes.len() + 8 * count);
-        call.arg("EVALSHA").arg(SCRIPT.get_hash()).arg(self.keys.len() + own().count());
+        let mut call = Call::changing(&SCRIPT, self.keys.len() + own().count(), count, self.bytes.len() + 8 * count);
+        let arguments = &mut call.cmd;
         for name in self.keys.iter().map(|key| key.name).chain(own().map(|[key, ..]| *key)) {
-            call.arg(self.at(name));
+            arguments.arg(self.at(name));
         }
-        call.arg(self.values.len());
+        arguments.arg(self.values.len());
         for (key, expected) in &self.values {
-            call.arg(key + 1).arg(self.at(*expected));
+            arguments.arg(key + 1).arg(self.at(*expected));
         }
         let hashes = || {
             let parts = self.keys.iter().zip(1..);
             parts.flat_map(|(key, place)| key.fields.chunks(FIELDS_MAX).map(move |part| (place, part)))
         };
-        call.arg(hashes().count());
+        arguments.arg(hashes().count());
         for (place, part) in hashes() {
-            call.arg(place).arg(part.len());
+            arguments.arg(place).arg(part.len());
             let (names, expected) = (part.iter().map(|field| field.name), part.iter().map(|field| field.expected));
             for piece in names.chain(expected).chain(part.iter().map(|field| field.value)) {
-                call.arg(self.at(piece));
+                arguments.arg(self.at(piece));
             }
         }
         let writes = || self.writes.iter().filter(|write| !write.is_forgotten());
-        call.arg(writes().count());
+        arguments.arg(writes().count());
         for write in writes() {
-            call.arg(write.command).arg(write.key + 1).arg(write.arguments.len());
+            arguments.arg(write.command).arg(write.key + 1).arg(write.arguments.len());
             for argument in &write.arguments {
-                call.arg(self.at(*argument));
+                arguments.arg(self.at(*argument));
             }
         }
-        call.arg(rows.len());
+        arguments.arg(rows.len());
         let mut first = self.keys.len() + 1;
         for (command, writes) in rows {
-            call.arg(command).arg(first).arg(writes.len());
+            arguments.arg(command).arg(first).arg(writes.len());
             for [_, one, other] in writes {
-                call.arg(self.at(*one)).arg(self.at(*other));
+                arguments.arg(self.at(*one)).arg(self.at(*other));
             }
             first += writes.len();
         }

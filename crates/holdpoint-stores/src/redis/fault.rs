@@ -1,6 +1,6 @@
 //! What an error of Redis means to whoever waits for an answer.
 
-use ::redis::RedisError;
+use ::redis::{FromRedisValue, RedisError, Value};
 use holdpoint_runtime::ports::store::{AppendError, StoreFault, StoreFaultKind};
 
 pub(super) use crate::faults::{no_events, unwritable};
@@ -50,6 +50,11 @@ impl From<RedisError> for WriteError {
     fn from(error: RedisError) -> Self {
         Self::NotWritten(error.into())
     }
+}
+
+/// What an answer says.
+pub(super) fn from_value<T: FromRedisValue>(value: Value) -> Result<T, Broken> {
+    ::redis::from_redis_value(value).map_err(|error| Broken::Unreadable(error.to_string()))
 }
 
 impl Broken {

@@ -16,12 +16,13 @@ use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use super::append::{PreparedAppend, Seen};
 use super::change::{Change, Tried};
-use super::fault::{Broken, WriteError};
+use super::fault::{Broken, WriteError, from_value};
 use super::keys::{self, Keys};
+use super::load::{self, Loaded};
 use super::open::millis;
 use super::records::{self, Held};
 use super::remembered::Remembered;
-use super::{audit, load, pauses};
+use super::{audit, pauses};
 use crate::clock::StoreClock;
 use crate::raw::RawRun;
 use crate::together::{AppendQueues, Company, Turn};
@@ -77,10 +78,17 @@ impl Desk {
         Ok(())
     }
 
-    /// Runs, each with the entries after a revision.
+    /// Runs, each with the entries after a revision. Who reads a run often writes to it next.
     pub(super) async fn load(&self, wanted: &[(RunId, u64)]) -> Result<Vec<Option<RawRun>>, Broken> {
         self.look_at_clock().await?;
-        load::runs(&mut self.connection.clone(), &self.keys, wanted, self.clock.now()).await
+        let found = load::runs(&mut self.connection.clone(), &self.keys, wanted, self.clock.now()).await?;
+        let read = wanted.iter().zip(found).map(|((id, _), found)| {
+            found.map(|Loaded { raw, run, session }| {
+                self.remembered.keep_read(*id, run, session);
+                raw
+            })
+        });
+        Ok(read.collect())
     }
 }
 
@@ -281,15 +289,16 @@ async fn write_audited(mut change: Change, bodies: &[&CanonicalJson], desk: &Des
     Err(WriteError::Overtaken)
 }
 
+/// Asks for fields of a hash: one name at least, which nothing has.
+pub(super) fn hmget(pipe: &mut ::redis::Pipeline, key: &str, names: Vec<String>) {
+    pipe.cmd("HMGET").arg(key).arg(names).arg("");
+}
+
 /// Looks at what appends depend on, and at the time. Sessions and runs come first: whatever changes the rest changes these,
 /// and they are compared when it is written.
 async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Seen>), Broken> {
     let keys = &desk.keys;
     let mut pipe = ::redis::pipe();
-    // One name at least, which nothing has.
-    let hmget = |pipe: &mut ::redis::Pipeline, key: &str, names: Vec<String>| {
-        pipe.cmd("HMGET").arg(key).arg(names).arg("");
-    };
     hmget(&mut pipe, keys.sessions(), appends.iter().map(|append| append.session.to_string()).collect());
     hmget(&mut pipe, keys.runs(), appends.iter().map(|append| keys::run_name(append.run).to_string()).collect());
     hmget(&mut pipe, keys.pauses(), appends.iter().flat_map(|append| pauses::names_asked_for(append)).collect());
@@ -300,26 +309,18 @@ async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Se
     let answers: Vec<::redis::Value> = pipe.query_async(&mut desk.connection.clone()).await?;
     let mut answers = answers.into_iter();
     let mut next = || answers.next().unwrap_or(::redis::Value::Nil);
-    let (sessions, runs) = (Held::read_all(many(next())?)?, Held::read_all(many(next())?)?);
-    let mut pauses = records::decode_all(many(next())?)?.into_iter();
-    let time: (i64, i64) = ::redis::from_redis_value(next()).map_err(unreadable)?;
+    let (sessions, runs) = (Held::read_all(from_value(next())?)?, Held::read_all(from_value(next())?)?);
+    let mut pauses = records::decode_all(from_value(next())?)?.into_iter();
+    let time: (i64, i64) = from_value(next())?;
     let mut seen = Vec::with_capacity(appends.len());
     for ((append, session), run) in appends.iter().zip(sessions).zip(runs) {
         let pauses = pauses.by_ref().take(pauses::names_asked_for(append).count()).collect();
         let under_way = match asks_for_other(append) {
-            true => ::redis::from_redis_value(next()).map_err(unreadable)?,
+            true => from_value(next())?,
             false => None,
         };
         let (entry, audit_head, rules, time) = (None, None, Vec::new(), Some(time));
         seen.push(Seen { session, run, entry, under_way, audit_head, pauses, rules, time });
     }
     Ok((time, seen))
-}
-
-fn many(value: ::redis::Value) -> Result<Vec<Option<Vec<u8>>>, Broken> {
-    ::redis::from_redis_value(value).map_err(unreadable)
-}
-
-fn unreadable(error: ::redis::ParsingError) -> Broken {
-    Broken::Unreadable(error.to_string())
 }

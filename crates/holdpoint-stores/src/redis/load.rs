@@ -2,14 +2,17 @@
 //! then.
 
 use std::ops::RangeInclusive;
+use std::sync::{Arc, LazyLock};
 
 use ::redis::aio::ConnectionManager;
+use ::redis::{Script, Value};
 use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
 
-use super::fault::Broken;
+use super::fault::{Broken, from_value};
 use super::keys::{self, Keys};
-use super::records::{self, EntryRecord, RunRecord};
+use super::records::{self, EntryRecord, Held, RunRecord, SessionRecord};
+use super::script::Call;
 use crate::raw::{self, RawEntry, RawRun};
 
 /// How many entries are asked for at once.
@@ -18,45 +21,62 @@ const ENTRIES_AT_ONCE: u64 = 500;
 /// How many entries are asked for together with their run.
 const ENTRIES_WITH_RUN: u64 = 8;
 
-/// Runs, each with the entries after a revision.
+static SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("load.lua")));
+
+/// A run as it was read.
+pub(super) struct Loaded {
+    pub(super) raw: RawRun,
+    pub(super) run: Arc<Held<RunRecord>>,
+    /// Its session's record at that moment, where it came along.
+    pub(super) session: Option<Arc<Held<SessionRecord>>>,
+}
+
+/// Runs, each with the entries after a revision. Who reads a run often writes to it next: its session comes along.
 pub(super) async fn runs(
     connection: &mut ConnectionManager,
     keys: &Keys,
     wanted: &[(RunId, u64)],
     now: Timestamp,
-) -> Result<Vec<Option<RawRun>>, Broken> {
+) -> Result<Vec<Option<Loaded>>, Broken> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let mut pipe = ::redis::pipe();
-    pipe.cmd("HMGET").arg(keys.runs());
-    wanted.iter().for_each(|(id, _)| {
-        pipe.arg(&*keys::run_name(*id));
-    });
-    // Mostly a run has few entries, and all of them come with it.
-    for (id, after) in wanted {
-        pipe.cmd("HMGET").arg(keys.journal(*id));
-        first_after(*after).for_each(|revision| {
-            pipe.arg(revision);
-        });
+    let mut call = Call::reading(&SCRIPT, 2 + wanted.len());
+    call.cmd.arg(keys.runs()).arg(keys.sessions());
+    for (id, _) in wanted {
+        call.cmd.arg(keys.journal(*id));
     }
-    let mut answers: Vec<Vec<Option<Vec<u8>>>> = pipe.query_async(connection).await?;
-    let early = answers.split_off(1);
+    // Mostly a run has few entries, and all of them come with it.
+    call.cmd.arg(ENTRIES_WITH_RUN);
+    for (id, _) in wanted {
+        call.cmd.arg(&*keys::run_name(*id));
+    }
+    for (_, after) in wanted {
+        call.cmd.arg(after);
+    }
+    let answers: Vec<Value> = call.send(connection).await?;
+    let mut answers = answers.into_iter();
     let mut found = Vec::with_capacity(wanted.len());
-    for (((id, after), run), early) in wanted.iter().zip(answers.into_iter().flatten()).zip(early) {
-        let Some(run) = run.as_deref().map(records::decode::<RunRecord>).transpose()? else {
+    for (id, after) in wanted {
+        let mut next = || answers.next().unwrap_or(Value::Nil);
+        let (run, session): (Option<Vec<u8>>, Option<Vec<u8>>) = (from_value(next())?, from_value(next())?);
+        let early: Vec<Option<Vec<u8>>> = from_value(next())?;
+        let Some(run) = run.map(Held::<RunRecord>::read).transpose()? else {
             found.push(None);
             continue;
         };
-        let mut entries = Vec::new();
-        for (revision, bytes) in first_after(*after).zip(early).filter(|(revision, _)| *revision <= run.revision) {
+        // One that cannot be read is told to whoever writes to it.
+        let session = session.and_then(|bytes| Held::read(bytes).ok());
+        let (last, mut entries) = (run.record.revision, Vec::new());
+        for (revision, bytes) in first_after(*after).zip(early).filter(|(revision, _)| *revision <= last) {
             entries.extend(bytes.map(|bytes| entry(revision, bytes)).transpose()?);
         }
         let from = after.saturating_add(ENTRIES_WITH_RUN).saturating_add(1);
-        read_on(connection, keys, *id, from..=run.revision, &mut entries).await?;
-        let lease = raw::lease_at(*id, run.lease(), now);
-        let RunRecord { revision, session, agent, .. } = run;
-        found.push(Some(RawRun { revision, session, agent, lease, entries }));
+        read_on(connection, keys, *id, from..=last, &mut entries).await?;
+        let RunRecord { session: name, agent, .. } = &run.record;
+        let lease = raw::lease_at(*id, run.record.lease(), now);
+        let raw = RawRun { revision: last, session: name.clone(), agent: agent.clone(), lease, entries };
+        found.push(Some(Loaded { raw, run, session }));
     }
     Ok(found)
 }

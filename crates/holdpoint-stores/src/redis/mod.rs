@@ -27,6 +27,7 @@ mod records;
 mod remembered;
 mod retention;
 mod rules;
+mod script;
 mod sessions;
 
 use std::sync::Arc;
@@ -61,8 +62,9 @@ use remembered::Remembered;
 use crate::bus::BusSlot;
 use crate::clock::StoreClock;
 use crate::lease_moves::LeaseMove;
-use crate::loads::Loads;
+use crate::questions::Questions;
 use crate::raw::RawRun;
+use crate::together::Company;
 use crate::turns::Turns;
 
 /// How often something is tried whose connection was lost.
@@ -79,7 +81,7 @@ pub struct RedisStore {
     clock: Arc<StoreClock>,
     turns: Turns,
     groups: Groups,
-    loads: Loads<RawRun>,
+    loads: Questions<(RunId, u64), Option<RawRun>>,
     heads: Arc<Heads>,
     remembered: Arc<Remembered>,
     patience: Duration,
@@ -111,7 +113,7 @@ impl RedisStore {
             clock: Arc::new(StoreClock::Database(opened.follower)),
             turns: Turns::default(),
             groups: Groups::default(),
-            loads: Loads::default(),
+            loads: Questions::new(Company::AsManyAgain),
             heads: Arc::default(),
             remembered: Arc::default(),
             patience: options.patience,
@@ -305,7 +307,7 @@ impl Store for RedisStore {
             let desk = desk.clone();
             async move { desk.load(&wanted).await }
         };
-        let found = match self.loads.load((run, after), self.patience * 2, together).await {
+        let found = match self.loads.ask((run, after), self.patience * 2, together).await {
             Some(found) => found,
             None => {
                 let desk = self.desk();

@@ -15,6 +15,7 @@ use super::change::Change;
 use super::fault::Broken;
 use super::keys::{self, Keys};
 use super::records::{self, PauseRecord};
+use super::script::Call;
 
 static NEXT_DECIDED: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("next_decided.lua")));
 
@@ -218,10 +219,11 @@ async fn read(connection: &mut ConnectionManager, keys: &Keys, names: &[String])
 
 /// When the first pause opened, from a time on, that was decided.
 async fn next_decided(connection: &mut ConnectionManager, keys: &Keys, from: i64) -> Result<Option<i64>, Broken> {
-    let mut call = NEXT_DECIDED.prepare_invoke();
-    call.key(keys.pause_order());
+    let mut call = Call::reading(&NEXT_DECIDED, 1 + LISTED.len());
+    call.cmd.arg(keys.pause_order());
     for order in LISTED.iter().filter_map(|status| keys.pause_order_of(*status)) {
-        call.key(&*order);
+        call.cmd.arg(&*order);
     }
-    Ok(call.arg(from).invoke_async(connection).await?)
+    call.cmd.arg(from);
+    Ok(call.send(connection).await?)
 }

@@ -40,7 +40,7 @@ impl<T: DeserializeOwned> Held<T> {
     }
 
     /// As they were found.
-    pub(super) fn read_all(found: impl IntoIterator<Item = Option<Vec<u8>>>) -> Result<Vec<Option<Arc<Self>>>, Broken> {
+    pub(super) fn read_all(found: Vec<Option<Vec<u8>>>) -> Result<Vec<Option<Arc<Self>>>, Broken> {
         found.into_iter().map(|bytes| bytes.map(Self::read).transpose()).collect()
     }
 }
@@ -279,9 +279,7 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
 }
 
 /// Records as they were found.
-pub(super) fn decode_all<T: DeserializeOwned>(
-    found: impl IntoIterator<Item = Option<Vec<u8>>>,
-) -> Result<Vec<Option<T>>, Broken> {
+pub(super) fn decode_all<T: DeserializeOwned>(found: Vec<Option<Vec<u8>>>) -> Result<Vec<Option<T>>, Broken> {
     found.into_iter().map(|bytes| bytes.map(|bytes| decode(&bytes)).transpose()).collect()
 }
 

@@ -1,4 +1,4 @@
-//! Records as they stood when this process last wrote them, so that the next append need not look first. They are only a
+//! Records as they stood when this process last wrote or read them, so that the next append need not look first. They are only a
 //! guess: the script compares the records of the session and the run, on which all hangs that an append depends on, and
 //! whoever guessed wrong looks, and tries again.
 
@@ -11,7 +11,7 @@ use holdpoint_runtime::ports::store::{Append, LeaseChange, RunStatus};
 
 use super::append::{Planned, Seen};
 use super::pauses;
-use super::records::{Held, RunRecord, SessionRecord};
+use super::records::{self, Held, RunRecord, SessionRecord};
 
 /// How many bytes of a kind are remembered before the older ones are forgotten.
 const BYTES_MAX: usize = 3 << 20;
@@ -34,12 +34,17 @@ struct Kind<N, V> {
     bytes: usize,
 }
 
+/// Whether an append needs nothing that is not remembered as a rule: it goes on with a run, and no lease is taken, which is for
+/// the database's clock to decide.
+fn is_enough(append: &Append) -> bool {
+    let takes_lease = matches!(append.lease, LeaseChange::Take { .. });
+    append.expected > 0 && !takes_lease && pauses::names_asked_for(append).next().is_none()
+}
+
 impl Remembered {
-    /// What an append depends on, where all of it is remembered and it needs nothing else: it goes on with a run, and no
-    /// lease is taken, which is for the database's clock to decide.
+    /// What an append depends on, where all of it is remembered and it needs nothing else.
     pub(super) fn seen(&self, append: &Append) -> Option<Seen> {
-        let takes_lease = matches!(append.lease, LeaseChange::Take { .. });
-        if append.expected == 0 || takes_lease || pauses::names_asked_for(append).next().is_some() {
+        if !is_enough(append) {
             return None;
         }
         let records = self.records();
@@ -75,6 +80,25 @@ impl Remembered {
     /// Takes note of a run's record that was written.
     pub(super) fn keep_run(&self, id: RunId, run: Arc<Held<RunRecord>>) {
         self.records().set_run(id, run);
+    }
+
+    /// Takes note of records that were read; what is known to be newer is kept, and a run that is over is not.
+    pub(super) fn keep_read(&self, id: RunId, run: Arc<Held<RunRecord>>, session: Option<Arc<Held<SessionRecord>>>) {
+        if run.record.status == records::status_code(RunStatus::Finished) {
+            return;
+        }
+        let mut records = self.records();
+        if let Some(session) = session {
+            let (name, size) = (&run.record.session, session.size());
+            let known = records.sessions.get(name);
+            if known.is_none_or(|known| known.record.events <= session.record.events) {
+                records.sessions.set(name.clone(), session, size);
+            }
+        }
+        let known = records.runs.get(&id);
+        if known.is_none_or(|known| known.record.revision <= run.record.revision) {
+            records.set_run(id, run);
+        }
     }
 
     /// Forgets what an append depends on: it was not so.
@@ -132,6 +156,8 @@ impl<N: Eq + Hash, V> Kind<N, V> {
 
 #[cfg(test)]
 mod tests {
+    use holdpoint_core::ids::{ActorId, AgentId};
+
     use super::*;
 
     #[test]
@@ -144,6 +170,36 @@ mod tests {
         assert_eq!(kind.get(&1), Some(&"two"));
         kind.remove(&1);
         assert_eq!(kind.get(&1), None);
+    }
+
+    #[test]
+    fn what_was_read_does_not_take_the_place_of_what_is_newer_and_a_run_that_is_over_is_not_kept() {
+        let (session, id) = (SessionId::new("s").unwrap(), "run_0198c0ffee007000800000000000beef".parse().unwrap());
+        let remembered = Remembered::default();
+        let read = |revision, status, events| {
+            let run = RunRecord {
+                session: session.clone(),
+                agent: AgentId::root("a").unwrap(),
+                first_seq: 1,
+                revision,
+                status,
+                started_at: 0,
+                last_at: 0,
+                epoch: 0,
+                owner: None,
+                since: 0,
+            };
+            let owner = ActorId::local();
+            let record = SessionRecord { owner, created_at: 0, last_at: 0, runs: 1, events, pause_groups: 0 };
+            remembered.keep_read(id, Held::new(run).unwrap(), Some(Held::new(record).unwrap()));
+            let records = remembered.records();
+            let run = records.runs.get(&id).map(|run| run.record.revision);
+            (run, records.sessions.get(&session).map(|session| session.record.events))
+        };
+        assert_eq!(read(9, 2, 90), (None, None));
+        assert_eq!(read(3, 1, 30), (Some(3), Some(30)));
+        assert_eq!(read(2, 1, 20), (Some(3), Some(30)));
+        assert_eq!(read(4, 0, 40), (Some(4), Some(40)));
     }
 
     #[test]

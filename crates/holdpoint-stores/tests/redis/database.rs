@@ -13,7 +13,7 @@ use redis::{Client, ConnectionAddr};
 pub type TestedStore = RedisStore;
 
 /// What goes to the server when something is written, and what comes back once it is.
-pub const WRITE: &[u8] = b"EVALSHA";
+pub const WRITE: &[u8] = b"EVALSHA\r\n";
 pub const WRITTEN: &[u8] = b":1\r\n";
 
 /// A prefix that nothing begins with yet; what does is removed at the end.
