@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use crate::together::{Company, Together, Turn};
+use crate::together::{Together, Turn};
 
 /// How many questions are asked together.
 const GROUP_MAX: usize = 64;
@@ -13,9 +13,9 @@ const GROUP_MAX: usize = 64;
 /// Where those who ask wait for each other.
 pub(crate) struct Questions<Q, A>(Arc<Together<Waiting<Q, A>>>);
 
-impl<Q, A> Questions<Q, A> {
-    pub(crate) fn new(company: Company) -> Self {
-        Self(Together::new(2, GROUP_MAX, company))
+impl<Q, A> Default for Questions<Q, A> {
+    fn default() -> Self {
+        Self(Together::new(GROUP_MAX))
     }
 }
 
@@ -50,7 +50,7 @@ where
     F: Future<Output = Result<Vec<A>, E>>,
 {
     loop {
-        let mut group = turn.take(|_, _| true);
+        let mut group = turn.take(|_, _| true).await;
         if group.is_empty() {
             return;
         }

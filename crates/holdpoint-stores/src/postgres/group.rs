@@ -19,17 +19,11 @@ use super::sessions::Locked;
 use super::{audit, columns, leases, notices, pauses};
 use crate::admit::{self, Found, LeaseSlot, Mover};
 use crate::clock::StoreClock;
-use crate::together::{AppendQueues, Company, Turn};
+use crate::together::{AppendQueues, Turn};
 
 /// Where appends wait for each other.
+#[derive(Default)]
 pub(super) struct Groups(AppendQueues<Waiting>);
-
-impl Default for Groups {
-    fn default() -> Self {
-        // Each has a connection of its own, and works while another one flushes.
-        Self(AppendQueues::new(Company::AsItComes))
-    }
-}
 
 struct Waiting {
     append: Arc<PreparedAppend>,
@@ -87,7 +81,7 @@ fn may_join(prepared: &PreparedAppend) -> bool {
 async fn write_all(mut turn: Turn<Waiting>, desk: Desk) {
     loop {
         let mut bytes = 0;
-        let group = turn.take(|next, group| {
+        let next = turn.take(|next, group| {
             bytes += next.append.body.len();
             let is_apart = |other: &Waiting| {
                 let (one, other) = (&next.append.append, &other.append.append);
@@ -95,6 +89,7 @@ async fn write_all(mut turn: Turn<Waiting>, desk: Desk) {
             };
             bytes <= AppendQueues::<Waiting>::GROUP_BYTES_MAX && group.iter().all(is_apart)
         });
+        let group = next.await;
         if group.is_empty() {
             return;
         }

@@ -59,7 +59,6 @@ use crate::clock::StoreClock;
 use crate::lease_moves::LeaseMove;
 use crate::questions::Questions;
 use crate::raw::RawRun;
-use crate::together::Company;
 use crate::turns::Turns;
 
 const REMOVING: &str = "remove old sessions";
@@ -102,7 +101,7 @@ impl PostgresStore {
             clock: Arc::new(StoreClock::Database(opened.follower)),
             turns: Turns::default(),
             groups: Groups::default(),
-            loads: Questions::new(Company::AsItComes),
+            loads: Questions::default(),
             known: Known::default(),
             patience: options.patience,
             settings: opened.settings,

@@ -25,20 +25,14 @@ use super::remembered::Remembered;
 use super::{audit, pauses};
 use crate::clock::StoreClock;
 use crate::raw::RawRun;
-use crate::together::{AppendQueues, Company, Turn};
+use crate::together::{AppendQueues, Turn};
 
 /// How often a group is looked at again before each of it is on its own.
 const TRIES_MAX: usize = 8;
 
 /// Where appends wait for each other.
+#[derive(Default)]
 pub(super) struct Groups(AppendQueues<Waiting>);
-
-impl Default for Groups {
-    fn default() -> Self {
-        // The server does one script after the other, and flushes after each.
-        Self(AppendQueues::new(Company::AsManyAgain))
-    }
-}
 
 struct Waiting {
     append: Arc<PreparedAppend>,
@@ -148,7 +142,7 @@ fn asks_for_other(append: &Append) -> bool {
 async fn write_all(mut turn: Turn<Waiting>, desk: Desk) {
     loop {
         let mut bytes = 0;
-        let group = turn.take(|next, group| {
+        let next = turn.take(|next, group| {
             bytes += next.append.body.len();
             let is_apart = |other: &Waiting| {
                 let (one, other) = (&next.append.append, &other.append.append);
@@ -156,6 +150,7 @@ async fn write_all(mut turn: Turn<Waiting>, desk: Desk) {
             };
             bytes <= AppendQueues::<Waiting>::GROUP_BYTES_MAX && group.iter().all(is_apart)
         });
+        let group = next.await;
         if group.is_empty() {
             return;
         }

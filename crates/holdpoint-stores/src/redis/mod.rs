@@ -64,7 +64,6 @@ use crate::clock::StoreClock;
 use crate::lease_moves::LeaseMove;
 use crate::questions::Questions;
 use crate::raw::RawRun;
-use crate::together::Company;
 use crate::turns::Turns;
 
 /// How often something is tried whose connection was lost.
@@ -113,7 +112,7 @@ impl RedisStore {
             clock: Arc::new(StoreClock::Database(opened.follower)),
             turns: Turns::default(),
             groups: Groups::default(),
-            loads: Questions::new(Company::AsManyAgain),
+            loads: Questions::default(),
             heads: Arc::default(),
             remembered: Arc::default(),
             patience: options.patience,
