@@ -4,12 +4,12 @@
 use std::ops::RangeInclusive;
 use std::sync::{Arc, LazyLock};
 
+use ::redis::Script;
 use ::redis::aio::ConnectionManager;
-use ::redis::{Script, Value};
 use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
 
-use super::fault::{Broken, from_value};
+use super::fault::Broken;
 use super::keys::{self, Keys};
 use super::records::{self, EntryRecord, Held, RunRecord, SessionRecord};
 use super::script::Call;
@@ -41,26 +41,26 @@ pub(super) async fn runs(
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
-    let mut call = Call::reading(&SCRIPT, 2 + wanted.len());
+    let mut call = Call::reading(&SCRIPT, 2);
     call.cmd.arg(keys.runs()).arg(keys.sessions());
-    for (id, _) in wanted {
-        call.cmd.arg(keys.journal(*id));
-    }
-    // Mostly a run has few entries, and all of them come with it.
-    call.cmd.arg(ENTRIES_WITH_RUN);
     for (id, _) in wanted {
         call.cmd.arg(&*keys::run_name(*id));
     }
-    for (_, after) in wanted {
-        call.cmd.arg(after);
-    }
-    let answers: Vec<Value> = call.send(connection).await?;
-    let mut answers = answers.into_iter();
+    // Mostly a run has few entries, and all of them come with it.
+    let early = wanted.iter().map(|(id, after)| {
+        let mut command = ::redis::cmd("HMGET");
+        command.arg(keys.journal(*id));
+        first_after(*after).for_each(|revision| {
+            command.arg(revision);
+        });
+        command
+    });
+    let mut answers: Vec<Vec<Option<Vec<u8>>>> = call.send_before(early, connection).await?;
+    let early = answers.split_off(1);
+    let mut records = answers.into_iter().flatten();
     let mut found = Vec::with_capacity(wanted.len());
-    for (id, after) in wanted {
-        let mut next = || answers.next().unwrap_or(Value::Nil);
-        let (run, session): (Option<Vec<u8>>, Option<Vec<u8>>) = (from_value(next())?, from_value(next())?);
-        let early: Vec<Option<Vec<u8>>> = from_value(next())?;
+    for ((id, after), early) in wanted.iter().zip(early) {
+        let (run, session) = (records.next().flatten(), records.next().flatten());
         let Some(run) = run.map(Held::<RunRecord>::read).transpose()? else {
             found.push(None);
             continue;

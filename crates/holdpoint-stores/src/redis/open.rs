@@ -182,11 +182,12 @@ async fn check_format(connection: &mut ConnectionManager, keys: &Keys) -> Result
 }
 
 /// Notes the form of a new store; takes the first form to the second, in which nobody needs the list of those that were
-/// decided. Gives the form that it has then. Any number of instances may do so at once.
+/// decided: also where a program that knows only the first went on for a while and made it anew. Gives the form that it has
+/// then. Any number of instances may do so at once.
 static UPGRADE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local format = redis.call('GET', KEYS[1])
-        if format == '1' then
+        if format == '1' or format == ARGV[1] then
             redis.call('UNLINK', KEYS[2])
         end
         if not format or format == '1' then

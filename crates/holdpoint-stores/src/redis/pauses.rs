@@ -2,6 +2,7 @@
 //! one for those that are open, one for those that expired, and one for those that were withdrawn. In none of them are those
 //! that were decided, which are the most by far, so that a decision only takes its pause out of one.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use ::redis::aio::ConnectionManager;
@@ -106,6 +107,9 @@ fn close(change: &mut Change, keys: &Keys, id: PauseId) {
 /// Changes how a pause stands, or until when.
 fn alter(change: &mut Change, keys: &Keys, row: &PauseRow, before: &PauseRecord) -> Result<(), Broken> {
     close(change, keys, row.id);
+    for order in LISTED.iter().filter_map(|status| keys.pause_order_of(*status)) {
+        change.remove_member(order, keys::pause_name(row.id));
+    }
     let mut record = before.clone();
     if row.status == PauseStatus::Open {
         record.expires_at = row.expires_at.map(Timestamp::as_millis);
@@ -165,30 +169,80 @@ pub(super) async fn list(
         (false, true) => PAGE_MAX,
         (false, false) => limit,
     };
-    let mut from = filter.after.map_or(0, |after| after.opened_at.as_millis());
-    let (mut rows, mut offset) = (Vec::new(), 0);
+    let mut walk = Walk::new(order, filter, at_once);
+    let mut rows = Vec::new();
     // Whether a pause is of this agent or tool stands in its record: read on until the page is full or nothing is left.
     while rows.len() < limit {
-        let mut command = ::redis::cmd("ZRANGE");
-        command.arg(&*order).arg(from).arg("+inf").arg("BYSCORE").arg("LIMIT").arg(offset).arg(at_once);
-        let names: Vec<String> = command.query_async(connection).await?;
+        let names = walk.next(connection).await?;
         if names.is_empty() {
             break;
         }
-        offset += names.len();
         let found = read(connection, keys, &names).await?;
         if is_decided && found.iter().all(|row| row.status != PauseStatus::Decided) {
-            let last = found.last().map_or(from, |row| row.opened_at.as_millis());
-            let Some(next) = next_decided(connection, keys, last).await? else { break };
-            // Those of the same moment are looked at one after the other.
-            if next > last {
-                (from, offset) = (next, 0);
-            }
+            let Some(next) = next_decided(connection, keys, walk.time()).await? else { break };
+            walk.pass_on_to(next);
         }
         let room = limit - rows.len();
         rows.extend(found.into_iter().filter(|row| filter.admits(row)).take(room));
     }
     Ok(rows)
+}
+
+/// Goes through a list from place to place: what others take out of it or put into it meanwhile moves nothing.
+struct Walk<'a> {
+    order: Cow<'a, str>,
+    /// How far it has come: a time, and the last name of those that have it.
+    place: Option<(f64, String)>,
+    at_once: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(order: Cow<'a, str>, filter: &PauseFilter, at_once: usize) -> Self {
+        let place = filter.after.map(|after| {
+            // As the server keeps it.
+            (after.opened_at.as_millis() as f64, keys::pause_name(after.id).to_string())
+        });
+        // The one at the place comes again.
+        Self { order, place, at_once: at_once + 1 }
+    }
+
+    /// The names behind the place; none at the end.
+    async fn next(&mut self, connection: &mut ConnectionManager) -> Result<Vec<String>, Broken> {
+        loop {
+            let mut command = ::redis::cmd("ZRANGE");
+            match &self.place {
+                Some((time, _)) => command.arg(&*self.order).arg(time.to_string()),
+                None => command.arg(&*self.order).arg("-inf"),
+            };
+            command.arg("+inf").arg("BYSCORE").arg("LIMIT").arg(0).arg(self.at_once).arg("WITHSCORES");
+            let mut found: Vec<(String, f64)> = command.query_async(connection).await?;
+            let is_all = found.len() < self.at_once;
+            if let Some((time, name)) = &self.place {
+                found.retain(|(other, at)| at > time || other > name);
+            }
+            match found.last() {
+                Some((name, time)) => {
+                    self.place = Some((*time, name.clone()));
+                    return Ok(found.into_iter().map(|(name, _)| name).collect());
+                }
+                None if is_all => return Ok(Vec::new()),
+                // So many are of one moment.
+                None => self.at_once *= 2,
+            }
+        }
+    }
+
+    /// The time that it has come to.
+    fn time(&self) -> i64 {
+        self.place.as_ref().map_or(0, |(time, _)| *time as i64)
+    }
+
+    /// Passes over all before a time, unless it has come so far.
+    fn pass_on_to(&mut self, time: i64) {
+        if time > self.time() {
+            self.place = Some((time as f64, String::new()));
+        }
+    }
 }
 
 /// The pauses of these names, as far as they are there, each as it stands.

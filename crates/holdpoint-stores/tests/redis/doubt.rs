@@ -10,7 +10,7 @@ use holdpoint_testkit::servers::{Proxy, When};
 
 use crate::database::Database;
 
-const SCRIPT: &[u8] = b"EVALSHA";
+const SCRIPT: &[u8] = b"EVALSHA\r\n";
 const DONE: &[u8] = b":1\r\n";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -66,3 +66,38 @@ async fn those_that_were_decided_are_found_among_many_that_were_not() {
         PauseFilter { status: Some(PauseStatus::Decided), agent: Some(sample::agent("Nobody")), ..PauseFilter::open() };
     assert_eq!(trial.store.list_pauses(&nobody).await.unwrap(), []);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_walk_through_the_inbox_misses_none_that_is_open_all_the_time() {
+    let database = Database::new().await;
+    let trial = Trial::new(async |clock| UnderTest::new(database.open(clock).await)).await;
+    let runs: Vec<RunPen> = (1..=600).map(|number| trial.run(number, &format!("s{number}"))).collect();
+    for (number, run) in runs.iter().enumerate() {
+        // Several of one moment.
+        trial.clock.advance(Duration::from_millis(u64::from(number % 7 == 0)));
+        trial.begin_paused(run, 1).await;
+    }
+    let is_decided = |number: usize| number % 3 == 1;
+    let deciding = async {
+        for (_, run) in runs.iter().enumerate().filter(|(number, _)| is_decided(*number)) {
+            settle(&trial, run, PauseStatus::Decided).await;
+        }
+    };
+    let walking = async {
+        for limit in [7, 50, 50, 50, 50, 100, 100, 600] {
+            let mut filter = PauseFilter { limit, ..PauseFilter::open() };
+            let mut seen = std::collections::BTreeSet::new();
+            loop {
+                let page = trial.store.list_pauses(&filter).await.unwrap();
+                let Some(last) = page.last() else { break };
+                filter.after = Some(last.cursor());
+                assert!(page.iter().all(|row| seen.insert(row.id.run)), "one came twice");
+            }
+            let missed =
+                runs.iter().enumerate().filter(|(number, run)| !is_decided(*number) && !seen.contains(&run.id));
+            assert_eq!(missed.count(), 0, "with {limit} on a page");
+        }
+    };
+    tokio::join!(deciding, walking);
+    assert_eq!(pages(&trial, 100, PauseStatus::Decided).await.len(), 200);
+}

@@ -245,7 +245,7 @@ pub struct Append {
     /// Who moves the run from now on.
     pub lease: LeaseChange,
     /// Pauses that opened or changed. One that is already there keeps what it was opened with: only its status changes,
-    /// and its deadline while it is open.
+    /// and its deadline while it is open. One that was settled stays as it is: it does not come again.
     pub pauses: Vec<PauseRow>,
     /// Rules that were made, used or taken back, of those that outlive the run.
     pub rules: Vec<RuleChange>,
