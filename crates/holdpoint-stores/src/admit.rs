@@ -3,9 +3,10 @@
 
 use std::time::Duration;
 
+use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::RunId;
 use holdpoint_core::time::Timestamp;
-use holdpoint_runtime::ports::store::{Append, AppendError, LeaseChange, RunStatus};
+use holdpoint_runtime::ports::store::{Append, AppendError, LeaseChange, PauseRow, RunStatus};
 
 /// A run as a store found it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,4 +119,9 @@ impl LeaseSlot {
     pub(crate) fn given_back(&self, now: Timestamp) -> Self {
         Self { epoch: self.epoch, mover: Mover::Nobody { since: now } }
     }
+}
+
+/// Whether an append opens the pause of one of its rows; otherwise it is there, and changes.
+pub(crate) fn opens(append: &Append, row: &PauseRow) -> bool {
+    append.events.iter().any(|event| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number))
 }

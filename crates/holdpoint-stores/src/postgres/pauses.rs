@@ -1,6 +1,5 @@
 //! Pauses: the inbox and the deadlines.
 
-use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::{AgentId, PauseId, SessionId, ToolName};
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, PauseFilter, PauseRow, PauseStatus};
@@ -11,6 +10,7 @@ use uuid::Uuid;
 use super::columns;
 use super::connection::{Connection, Pipeline, column};
 use super::fault::Broken;
+use crate::admit;
 
 /// A pause that opens. One that is there already keeps what it was opened with, and only stands otherwise.
 const OPEN: &str = "
@@ -29,7 +29,7 @@ const CHANGE: &str = "
 pub(super) fn write<'a>(pipeline: &mut Pipeline<'a>, session: i64, append: &'a Append, group: Option<u64>) {
     for row in &append.pauses {
         pipeline.add(
-            if opens(append, row) { OPEN } else { CHANGE },
+            if admit::opens(append, row) { OPEN } else { CHANGE },
             [
                 Box::new(*append.run.uuid()),
                 Box::new(i64::from(row.id.number)),
@@ -56,7 +56,7 @@ pub(super) struct Placed<'a> {
 
 impl<'a> Placed<'a> {
     pub(super) fn new(session: i64, append: &'a Append, row: &'a PauseRow, group: Option<u64>) -> Self {
-        Self { session, row, opens: opens(append, row), group: columns::count(group.unwrap_or_default()) }
+        Self { session, row, opens: admit::opens(append, row), group: columns::count(group.unwrap_or_default()) }
     }
 }
 
@@ -114,10 +114,6 @@ pub(super) fn write_all<'a>(pipeline: &mut Pipeline<'a>, placed: impl Iterator<I
             column(&placed, |one| one.group),
         ],
     );
-}
-
-fn opens(append: &Append, row: &PauseRow) -> bool {
-    append.events.iter().any(|event| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number))
 }
 
 /// Open pauses whose time is up, earliest deadline first.

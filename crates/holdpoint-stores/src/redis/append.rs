@@ -15,7 +15,6 @@ use uuid::Uuid;
 
 use super::change::Change;
 use super::fault::{self, Broken, WriteError};
-use super::group::hmget;
 use super::keys::{self, Keys};
 use super::leases::place_work;
 use super::open::millis;
@@ -103,10 +102,10 @@ impl PreparedAppend {
         pipe.cmd("HGET").arg(keys.journal(append.run)).arg(append.expected.saturating_add(1));
         pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());
         pipe.cmd("GET").arg(keys.audit_head());
-        hmget(&mut pipe, keys.pauses(), pauses::names_asked_for(append).collect());
+        records::hmget(&mut pipe, keys.pauses(), pauses::names_asked_for(append).collect());
         let rule_name = |change| keys::rule_name(crate::rule_changes::id_of(change)).to_string();
         let rules = append.rules.iter().map(rule_name).collect();
-        hmget(&mut pipe, &keys.rules(), rules);
+        records::hmget(&mut pipe, &keys.rules(), rules);
         pipe.cmd("TIME");
         let (session, run, entry, under_way, audit_head, pauses, rules, time): Looked =
             pipe.query_async(&mut connection.clone()).await?;

@@ -284,19 +284,22 @@ async fn write_audited(mut change: Change, bodies: &[&CanonicalJson], desk: &Des
     Err(WriteError::Overtaken)
 }
 
-/// Asks for fields of a hash: one name at least, which nothing has.
-pub(super) fn hmget(pipe: &mut ::redis::Pipeline, key: &str, names: Vec<String>) {
-    pipe.cmd("HMGET").arg(key).arg(names).arg("");
-}
-
 /// Looks at what appends depend on, and at the time. Sessions and runs come first: whatever changes the rest changes these,
 /// and they are compared when it is written.
 async fn look_at(appends: &[&Append], desk: &Desk) -> Result<((i64, i64), Vec<Seen>), Broken> {
     let keys = &desk.keys;
     let mut pipe = ::redis::pipe();
-    hmget(&mut pipe, keys.sessions(), appends.iter().map(|append| append.session.to_string()).collect());
-    hmget(&mut pipe, keys.runs(), appends.iter().map(|append| keys::run_name(append.run).to_string()).collect());
-    hmget(&mut pipe, keys.pauses(), appends.iter().flat_map(|append| pauses::names_asked_for(append)).collect());
+    records::hmget(&mut pipe, keys.sessions(), appends.iter().map(|append| append.session.to_string()).collect());
+    records::hmget(
+        &mut pipe,
+        keys.runs(),
+        appends.iter().map(|append| keys::run_name(append.run).to_string()).collect(),
+    );
+    records::hmget(
+        &mut pipe,
+        keys.pauses(),
+        appends.iter().flat_map(|append| pauses::names_asked_for(append)).collect(),
+    );
     pipe.cmd("TIME");
     for append in appends.iter().filter(|append| asks_for_other(append)) {
         pipe.cmd("HGET").arg(keys.under_way(&append.session)).arg(append.agent.as_str());

@@ -12,6 +12,7 @@ use holdpoint_runtime::ports::store::{StoreFault, StoreFaultKind};
 use super::change;
 use super::fault::Broken;
 use super::keys::Keys;
+use super::script::Call;
 use crate::clock::Follower;
 
 const DOING: &str = "open the database";
@@ -175,9 +176,9 @@ impl Server {
 /// Refuses data in a form that is not known; a new store notes ours, and one in an earlier form is brought to it.
 async fn check_format(connection: &mut ConnectionManager, keys: &Keys) -> Result<(), StoreFault> {
     let broken = |error: RedisError| Broken::from(error).fault(DOING);
-    let mut call = UPGRADE.prepare_invoke();
-    call.key(keys.format()).key(keys.decided_pauses()).arg(FORMAT);
-    let format: String = call.invoke_async(connection).await.map_err(broken)?;
+    let mut call = Call::changing(&UPGRADE, 2, 3, 256);
+    call.cmd.arg(keys.format()).arg(keys.decided_pauses()).arg(FORMAT);
+    let format: String = call.send(connection).await.map_err(broken)?;
     known_format(&format)
 }
 

@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 
 use ::redis::aio::ConnectionManager;
 use ::redis::{Pipeline, Script};
-use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::PauseId;
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, PAGE_MAX, PauseFilter, PauseRow, PauseStatus};
@@ -17,6 +16,7 @@ use super::fault::Broken;
 use super::keys::{self, Keys};
 use super::records::{self, PauseRecord};
 use super::script::Call;
+use crate::admit;
 
 static NEXT_DECIDED: LazyLock<Script> = LazyLock::new(|| Script::new(include_str!("next_decided.lua")));
 
@@ -36,9 +36,8 @@ enum Move {
 
 impl Move {
     fn of(append: &Append, row: &PauseRow) -> Self {
-        let opens = |event: &RunEvent| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number);
         match row.status {
-            _ if append.events.iter().any(opens) => Self::Opens,
+            _ if admit::opens(append, row) => Self::Opens,
             PauseStatus::Decided => Self::IsDecided,
             PauseStatus::Open | PauseStatus::Expired | PauseStatus::Withdrawn => Self::Other,
         }
@@ -64,7 +63,7 @@ pub(super) fn write(
     for row in &append.pauses {
         match Move::of(append, row) {
             Move::Opens => open(change, keys, row, group)?,
-            Move::IsDecided => close(change, keys, row.id),
+            Move::IsDecided => take_out(change, keys, row.id, &[PauseStatus::Open]),
             Move::Other => match found.next() {
                 Some(Some(before)) => alter(change, keys, row, before)?,
                 // Never heard of: as one that opens.
@@ -96,20 +95,18 @@ fn place(change: &mut Change, keys: &Keys, row: &PauseRow, record: &PauseRecord)
     }
 }
 
-/// Takes a pause out of those that are open. One that has no deadline is not among them.
-fn close(change: &mut Change, keys: &Keys, id: PauseId) {
+/// Takes a pause out of the lists of these statuses, and its deadline, if it has one.
+fn take_out(change: &mut Change, keys: &Keys, id: PauseId, statuses: &[PauseStatus]) {
     let name = keys::pause_name(id);
-    for order in keys.pause_order_of(PauseStatus::Open).into_iter().chain([keys.deadlines().into()]) {
+    for order in statuses.iter().filter_map(|status| keys.pause_order_of(*status)) {
         change.remove_member(order, name);
     }
+    change.remove_member(keys.deadlines(), name);
 }
 
 /// Changes how a pause stands, or until when.
 fn alter(change: &mut Change, keys: &Keys, row: &PauseRow, before: &PauseRecord) -> Result<(), Broken> {
-    close(change, keys, row.id);
-    for order in LISTED.iter().filter_map(|status| keys.pause_order_of(*status)) {
-        change.remove_member(order, keys::pause_name(row.id));
-    }
+    take_out(change, keys, row.id, &LISTED);
     let mut record = before.clone();
     if row.status == PauseStatus::Open {
         record.expires_at = row.expires_at.map(Timestamp::as_millis);

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use ::redis::Pipeline;
 use holdpoint_core::ids::{ActorId, AgentId, PauseId, RunId, SessionId, ToolName};
 use holdpoint_core::pause::PauseKind;
 use holdpoint_core::policy::StandingRule;
@@ -276,6 +277,11 @@ pub(super) fn encode(record: &impl Serialize) -> Result<Vec<u8>, Broken> {
 /// A record as it was stored.
 pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Broken> {
     serde_json::from_slice(bytes).map_err(|error| Broken::Unreadable(error.to_string()))
+}
+
+/// Asks for the records of these names in a hash; for one at least, which nothing has.
+pub(super) fn hmget(pipe: &mut Pipeline, key: &str, names: Vec<String>) {
+    pipe.cmd("HMGET").arg(key).arg(names).arg("");
 }
 
 /// Records as they were found.

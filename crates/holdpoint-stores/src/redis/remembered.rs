@@ -1,6 +1,6 @@
-//! Records as they stood when this process last wrote or read them, so that the next append need not look first. They are only a
-//! guess: the script compares the records of the session and the run, on which all hangs that an append depends on, and
-//! whoever guessed wrong looks, and tries again.
+//! Records as they stood when this process last wrote or read them, so that the next append need not look first. They are
+//! only a guess: the script compares the records of the session and the run, on which all hangs that an append depends on,
+//! and whoever guessed wrong looks, and tries again.
 
 use std::collections::HashMap;
 use std::hash::Hash;

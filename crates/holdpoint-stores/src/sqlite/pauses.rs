@@ -1,6 +1,5 @@
 //! Pauses: the inbox and the deadlines.
 
-use holdpoint_core::event::RunEvent;
 use holdpoint_core::ids::{PauseId, RunId};
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::ports::store::{Append, PauseFilter, PauseRow, PauseStatus};
@@ -9,19 +8,16 @@ use rusqlite::{Connection, OptionalExtension, Row, named_params};
 use super::book::Book;
 use super::columns::{Column, Name};
 use super::sessions;
+use crate::admit;
 
 /// Writes the rows that an append opens or changes; those that it opens take its number.
 pub(super) fn write(book: &mut Book, run: i64, append: &Append, group: Option<u64>) -> rusqlite::Result<()> {
     for row in &append.pauses {
-        if opens(append, row) || !change(&book.connection, run, row)? {
+        if admit::opens(append, row) || !change(&book.connection, run, row)? {
             open(book, run, row, group)?;
         }
     }
     Ok(())
-}
-
-fn opens(append: &Append, row: &PauseRow) -> bool {
-    append.events.iter().any(|event| matches!(event, RunEvent::PauseOpened(opened) if opened.number == row.id.number))
 }
 
 /// Changes how a pause stands, and its deadline while it waits: what was asked stays as it was. Says if it is there.
