@@ -1,12 +1,11 @@
 //! A server that tells one destination, and the time that passes for both.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::Runtime;
 use holdpoint_runtime::ports::notifier::{Destination, NoticeKey, NoticeKind, Notifier, NotifyRule};
-use holdpoint_runtime::ports::store::{NoticeFilter, NoticeRow, NoticeState};
+use holdpoint_runtime::ports::store::{NoticeRow, NoticeState};
 use holdpoint_runtime::settings::Settings;
 use holdpoint_server::ServerConfig;
 use holdpoint_server::notifiers::email::{Email, EmailSettings};
@@ -17,10 +16,9 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agents;
-use crate::common::{Served, everything};
+use crate::common::{Outbox, Served, everything};
 
 pub const BEGINNING: &str = "2026-11-15T09:30:00.000Z";
-const PATIENCE: Duration = Duration::from_secs(90);
 
 pub struct World {
     pub clock: TestClock,
@@ -50,6 +48,10 @@ impl World {
 
     pub fn runtime(&self) -> &Runtime {
         self.served.running().app().runtime()
+    }
+
+    fn outbox(&self) -> Outbox<'_> {
+        Outbox { runtime: self.runtime(), clock: &self.clock }
     }
 
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
@@ -90,22 +92,12 @@ impl World {
 
     /// The notice as it stands.
     pub async fn notice(&self, pause: &str, kind: NoticeKind) -> Option<NoticeRow> {
-        let key = NoticeKey { pause: pause.parse().unwrap(), kind, destination: destination() };
-        self.runtime().store().notice(&key).await.unwrap()
+        self.runtime().store().notice(&key(pause, kind)).await.unwrap()
     }
 
     /// The notice once it fits. Time passes as far as it must for what waits.
     pub async fn notice_when(&self, pause: &str, kind: NoticeKind, fits: impl Fn(&NoticeRow) -> bool) -> NoticeRow {
-        let begin = Instant::now();
-        loop {
-            let notice = self.notice(pause, kind).await;
-            match notice {
-                Some(notice) if fits(&notice) => return notice,
-                notice => assert!(begin.elapsed() < PATIENCE, "{notice:?}"),
-            }
-            self.pass_time().await;
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        self.outbox().notice_when(&key(pause, kind), fits).await
     }
 
     pub async fn delivered(&self, pause: &str, kind: NoticeKind) -> NoticeRow {
@@ -121,24 +113,19 @@ impl World {
         }
     }
 
-    /// A second, where something is due soon. What is under way is due much later, and is left in peace.
-    async fn pass_time(&self) {
-        let notices = self.runtime().store().list_notices(&NoticeFilter::default()).await.unwrap();
-        let soon = self.clock.now().after(Duration::from_secs(30));
-        if notices.iter().any(|notice| notice.state == NoticeState::Waiting && notice.at <= soon) {
-            self.clock.advance(Duration::from_secs(1));
-        }
-    }
-
     /// Everything that was ever written, with the outbox.
     pub async fn everything(&self) -> String {
-        let notices = self.runtime().store().list_notices(&NoticeFilter::default()).await.unwrap();
+        let notices = self.outbox().all().await;
         format!("{}\n{notices:?}", everything(self.runtime()).await)
     }
 }
 
 pub fn destination() -> Destination {
     Destination::new("ops").unwrap()
+}
+
+fn key(pause: &str, kind: NoticeKind) -> NoticeKey {
+    NoticeKey { pause: pause.parse().unwrap(), kind, destination: destination() }
 }
 
 /// Two people, through a mail server at this address.

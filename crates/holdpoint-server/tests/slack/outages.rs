@@ -7,19 +7,6 @@ use serde_json::json;
 
 use crate::world::{TOKEN, World};
 
-/// Lets the time pass until the next attempt, as often as it takes.
-async fn until<T>(world: &World, what: &str, find: impl Fn(&SlackServer) -> Option<T>) -> T {
-    let begin = std::time::Instant::now();
-    loop {
-        if let Some(found) = find(&world.slack) {
-            return found;
-        }
-        assert!(begin.elapsed() < Duration::from_secs(60), "{what} never came: {:#?}", world.slack.calls());
-        world.clock.advance(Duration::from_secs(2));
-        tokio::time::sleep(Duration::from_millis(200)).await;
-    }
-}
-
 fn first(slack: &SlackServer) -> Option<Message> {
     slack.messages().first().cloned()
 }
@@ -40,7 +27,7 @@ async fn a_slack_that_is_away_for_a_while_is_told_when_it_is_back() {
         world.slack.push(trouble);
     }
     let run = world.run("mailer", "ana").await;
-    let message = until(&world, "the message", first).await;
+    let message = world.until("the message", first).await;
     assert_eq!(world.slack.calls_of("chat.postMessage").len(), count + 1);
     assert_eq!(message.actions(), ["approve", "edit", "deny", "open"]);
     world.click("UALICE", &message, "approve").await.acknowledges();
@@ -55,11 +42,12 @@ async fn slack_says_when_to_come_back_and_is_left_alone_until_then() {
     world.slack.until("the first attempt", |slack| (!slack.calls().is_empty()).then_some(())).await;
     // Another one is written down in between: nothing else is due before the half minute is over.
     world.clock.advance(Duration::from_secs(29));
-    let other = world.ask("mailer", "ben").await;
+    world.run("mailer", "ben").await;
+    let other = world.slack.until("the other message", first).await;
     assert_eq!(world.slack.calls_of("chat.postMessage").len(), 2, "only the other pause was told");
-    assert!(other.message.blocks.to_string().contains("ben"));
+    assert!(other.blocks.to_string().contains("ben"));
     world.clock.advance(Duration::from_secs(2));
-    until(&world, "the first message", |slack| (slack.messages().len() == 2).then_some(())).await;
+    world.until("the first message", |slack| (slack.messages().len() == 2).then_some(())).await;
 }
 
 #[tokio::test]
@@ -99,7 +87,7 @@ async fn a_message_whose_answer_was_lost_is_posted_twice_and_both_answer_truthfu
     world.slack.push(Trouble::CutAfter);
     let run = world.run("mailer", "ana").await;
     let messages =
-        until(&world, "the second message", |slack| Some(slack.messages()).filter(|messages| messages.len() == 2))
+        world.until("the second message", |slack| Some(slack.messages()).filter(|messages| messages.len() == 2))
             .await;
     let [older, newer] = messages.as_slice() else { panic!("{messages:?}") };
     assert_eq!(older.button("approve"), newer.button("approve"), "the same thing is asked");
@@ -130,7 +118,7 @@ async fn a_server_that_dies_between_the_message_and_the_end_leaves_nobody_in_dou
     let ts = asked.message.ts.clone();
     let ended =
         |slack: &SlackServer| slack.messages().into_iter().find(|found| found.ts == ts && found.actions().is_empty());
-    let message = until(&world, "the end", ended).await;
+    let message = world.until("the end", ended).await;
     assert!(message.blocks.to_string().contains("Approved by alice@example.com (slack)."), "{:#}", message.blocks);
     world.finished(&asked.run).await;
     assert_eq!(world.effects.sent().len(), 1);
@@ -145,7 +133,7 @@ async fn a_server_that_dies_while_it_posts_posts_again_and_the_click_still_count
     world.slack.until("the post", |slack| (!slack.messages().is_empty()).then_some(())).await;
     world.kill_and_start().await;
     let both = |slack: &SlackServer| Some(slack.messages()).filter(|messages| messages.len() >= 2);
-    let messages = until(&world, "the second message", both).await;
+    let messages = world.until("the second message", both).await;
     world.click("UALICE", &messages[0], "approve").await.acknowledges();
     world.click("UBEN", &messages[1], "approve").await.acknowledges();
     assert!(world.whisper(1).await.1.contains("already decided: approve by alice@example.com"));
@@ -172,7 +160,7 @@ async fn no_reason_that_is_written_down_shows_the_token() {
     world.slack.push(Trouble::Error("invalid_auth"));
     world.run("mailer", "ana").await;
     world.slack.until("the attempt", |slack| (!slack.calls().is_empty()).then_some(())).await;
-    until(&world, "the message", first).await;
+    world.until("the message", first).await;
     assert!(!world.everything().await.contains(TOKEN));
     let notices = world.runtime().store().list_notices(&Default::default()).await.unwrap();
     assert!(!format!("{notices:?}").contains(TOKEN), "{notices:?}");

@@ -6,8 +6,8 @@ use std::time::Duration;
 use holdpoint_core::ids::{ActorId, AgentId};
 use holdpoint_core::time::Timestamp;
 use holdpoint_runtime::Runtime;
-use holdpoint_runtime::ports::notifier::{Destination, Notifier, NotifyRule};
-use holdpoint_runtime::ports::store::{NoticeFilter, NoticeState};
+use holdpoint_runtime::ports::notifier::{Destination, NoticeKey, NoticeKind, Notifier, NotifyRule};
+use holdpoint_runtime::ports::store::NoticeState;
 use holdpoint_runtime::settings::Settings;
 use holdpoint_server::ServerConfig;
 use holdpoint_server::access::{Credentials, Role};
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::agents::{self, Effects};
-use crate::common::{Served, everything};
+use crate::common::{Outbox, Served, everything};
 
 pub const KEY: &str = "8f742231b10e8888abcd99yyyzzz85a5";
 pub const TOKEN: &str = "xoxb-s3cret-token-of-the-app";
@@ -135,6 +135,11 @@ impl World {
         self.served.as_ref().unwrap().running().app().runtime()
     }
 
+    /// What is to be told, and the time that passes until it was.
+    pub fn outbox(&self) -> Outbox<'_> {
+        Outbox { runtime: self.runtime(), clock: &self.clock }
+    }
+
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.served.as_ref().unwrap().running().address())
     }
@@ -157,23 +162,31 @@ impl World {
         answer.expect(201)
     }
 
-    /// Starts a run that comes to a pause, and waits for its message.
+    /// Starts a run that comes to a pause, and waits for its message, and until it is written down that it was told.
     pub async fn ask(&self, agent: &str, input: &str) -> Asked {
         let run = self.run(agent, input).await;
         let pause = run["pauses"][0]["id"].as_str().unwrap_or_else(|| panic!("a pause expected: {run}")).to_owned();
         let message = self.message(&pause).await;
+        let (kind, destination) = (NoticeKind::Opened, Self::rule().destination);
+        let key = NoticeKey { pause: pause.parse().unwrap(), kind, destination };
+        self.outbox().notice_when(&key, |notice| matches!(notice.state, NoticeState::Delivered { .. })).await;
         Asked { run: run["run_id"].as_str().unwrap().to_owned(), pause, message }
     }
 
     /// The first message with a button about a pause.
     pub async fn message(&self, pause: &str) -> Message {
-        self.slack.until("a message", |slack| find(slack, |message| is_about(message, pause))).await
+        self.until("a message", |slack| find(slack, |message| is_about(message, pause))).await
     }
 
     /// The message once nothing can be clicked in it any more.
     pub async fn settled(&self, message: &Message) -> Message {
-        let ts = &message.ts;
-        self.slack.until("the end", |slack| find(slack, |found| found.ts == *ts && found.actions().is_empty())).await
+        let is_over = |found: &Message| found.ts == message.ts && found.actions().is_empty();
+        self.until("the end", |slack| find(slack, is_over)).await
+    }
+
+    /// What is found in Slack at last. Time passes as far as it must for what waits.
+    pub async fn until<T>(&self, what: &str, find: impl Fn(&SlackServer) -> Option<T>) -> T {
+        self.outbox().until(what, || find(&self.slack)).await
     }
 
     /// The run once it is over.
@@ -244,15 +257,7 @@ impl World {
 
     /// Ends when nothing is left to be told.
     pub async fn all_told(&self) {
-        let begin = std::time::Instant::now();
-        loop {
-            let notices = self.runtime().store().list_notices(&NoticeFilter::default()).await.unwrap();
-            if notices.iter().all(|notice| notice.state != NoticeState::Waiting) {
-                return;
-            }
-            assert!(begin.elapsed() < Duration::from_secs(60), "{notices:?}");
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
+        self.outbox().all_told().await;
     }
 
     /// Everything that was ever written, to see that nothing was.
