@@ -57,8 +57,8 @@ impl Outbox<'_> {
         }
     }
 
-    /// A second, where something is due soon: a clock that jumps takes an attempt that is under way for one that hangs, and a
-    /// lane that had looked just before the jump rests until it looks again.
+    /// A second, where something is due soon. By a clock that jumps, an attempt that is under way looks like one that died, and
+    /// is made again; and whoever moves a run meanwhile loses it. So time passes slowly.
     async fn pass_time(&self, what: &str, begin: Instant) {
         let notices = self.all().await;
         assert!(begin.elapsed() < PATIENCE, "{what} never came: {notices:#?}");
@@ -67,6 +67,6 @@ impl Outbox<'_> {
         if is_waiting && begin.elapsed() > AT_ONCE {
             self.clock.advance(Duration::from_secs(1));
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }

@@ -87,8 +87,7 @@ async fn a_message_whose_answer_was_lost_is_posted_twice_and_both_answer_truthfu
     world.slack.push(Trouble::CutAfter);
     let run = world.run("mailer", "ana").await;
     let messages =
-        world.until("the second message", |slack| Some(slack.messages()).filter(|messages| messages.len() == 2))
-            .await;
+        world.until("the second message", |slack| Some(slack.messages()).filter(|messages| messages.len() == 2)).await;
     let [older, newer] = messages.as_slice() else { panic!("{messages:?}") };
     assert_eq!(older.button("approve"), newer.button("approve"), "the same thing is asked");
     world.click("UALICE", newer, "approve").await.acknowledges();
