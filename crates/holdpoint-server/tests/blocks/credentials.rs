@@ -24,6 +24,9 @@ use crate::stage::{Setup, Stage, message};
 const PRIVATE: &str = "MC4CAQAwBQYDK2VwBCIEIGHwTSIeHX671aLIbLraOwRXGqZdgNZRwfVehW+ZT+Dh";
 const PUBLIC: &str = "nwRtal2a2SeJS_z9fkFFlMRTykakS0K0k1PyHBwXU0c";
 
+/// For how many seconds something counts that is to run out: long enough for a server to start and a client to come.
+const SHORT: u64 = 6;
+
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
@@ -61,7 +64,7 @@ async fn stage(issuer: &str) -> Stage {
 }
 
 async fn with(credentials: Arc<dyn Fn() -> Credentials + Send + Sync>) -> Stage {
-    let limits = Limits { socket_heartbeat: Duration::from_secs(2), ..Limits::default() };
+    let limits = Limits { socket_heartbeat: Duration::from_secs(3), ..Limits::default() };
     Stage::with(Setup { credentials: Some(credentials), limits: Some(limits), ..Setup::default() }).await
 }
 
@@ -81,9 +84,9 @@ async fn a_token_that_runs_out_closes_the_connection_and_one_that_holds_keeps_it
     let issuer = provider().await;
     let stage = stage(&issuer).await;
     let long = end(Client::connect(stage.address(), Some(&token(&issuer, 3_600))).await);
-    let shown = end(Client::connect(stage.address(), Some(&token(&issuer, 3))).await);
+    let shown = end(Client::connect(stage.address(), Some(&token(&issuer, SHORT))).await);
     let mut said = Client::connect(stage.address(), None).await;
-    let ok = said.ask(&json!({"type": "auth", "token": token(&issuer, 3)}), "auth_ok").await;
+    let ok = said.ask(&json!({"type": "auth", "token": token(&issuer, SHORT)}), "auth_ok").await;
     assert_eq!(ok["actor"], "ana", "{ok}");
     assert_eq!(end(said).await.unwrap(), Some(4001));
     assert_eq!(shown.await.unwrap(), Some(4001));
@@ -96,8 +99,8 @@ async fn a_command_under_a_token_that_ran_out_does_nothing() {
     let limits = Limits { socket_heartbeat: Duration::from_secs(3_600), ..Limits::default() };
     let mut stage = stage(&issuer).await;
     stage.restart_with(limits).await;
-    let exp = now() + 2;
-    let mut client = Client::connect(stage.address(), Some(&token(&issuer, 2))).await;
+    let exp = now() + SHORT;
+    let mut client = Client::connect(stage.address(), Some(&token(&issuer, SHORT))).await;
     // The server's clock is this machine's: nothing but time makes a token run out.
     while now() <= exp {
         tokio::time::sleep(Duration::from_millis(50)).await;
@@ -110,7 +113,7 @@ async fn a_command_under_a_token_that_ran_out_does_nothing() {
 
 #[tokio::test]
 async fn a_key_whose_time_is_up_closes_the_connection() {
-    let until = Timestamp::from_millis(i64::try_from(now() + 2).unwrap() * 1_000);
+    let until = Timestamp::from_millis(i64::try_from(now() + SHORT).unwrap() * 1_000);
     let credentials = move || {
         let actor = ActorId::new("ana").unwrap();
         let mut given = ApiKey::new(actor, &ApiKey::digest(&key("ana")), [Role::Approver]).unwrap();
@@ -124,7 +127,7 @@ async fn a_key_whose_time_is_up_closes_the_connection() {
 
 #[tokio::test]
 async fn a_key_whose_time_is_up_ends_the_streams_that_watch() {
-    let until = Timestamp::from_millis(i64::try_from(now() + 6).unwrap() * 1_000);
+    let until = Timestamp::from_millis(i64::try_from(now() + SHORT).unwrap() * 1_000);
     let credentials = move || {
         let actor = |name| ActorId::new(name).unwrap();
         let mut given = ApiKey::new(actor("ana"), &ApiKey::digest(&key("ana")), [Role::Admin]).unwrap();

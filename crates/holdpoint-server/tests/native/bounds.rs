@@ -63,7 +63,7 @@ async fn too_fast_a_caller_is_told_to_wait_and_others_are_not_held_up() {
     for _ in 0..3 {
         world.get_by("ana", "/api/v1/agents").await.expect(200);
     }
-    let refused = world.get_by("ana", "/api/v1/agents").await;
+    let refused = world.until_too_fast(Some("ana")).await;
     refused.refuses(429, "rate_limited");
     assert_eq!(refused.header("retry-after"), Some("1"));
     world.get_by("ben", "/api/v1/agents").await.expect(200);

@@ -179,8 +179,7 @@ async fn of_callers(told: &mut Told) {
 async fn of_bounds(told: &mut Told) {
     let limits = Limits { requests_per_second: 1, requests_burst: 1, ..Limits::default() };
     let world = World::with(Setup { limits: Some(limits), ..Setup::default() }).await;
-    world.get("/api/v1/agents").await.expect(200);
-    told.take(Code::RATE_LIMITED, &world.get("/api/v1/agents").await);
+    told.take(Code::RATE_LIMITED, &world.until_too_fast(None).await);
     let limits = Limits { streams_per_caller: 1, body_timeout: Duration::from_secs(1), ..Limits::default() };
     let world = World::with(Setup { limits: Some(limits), ..Setup::default() }).await;
     let _open = Reading::begin(world.request("GET", "/api/v1/pauses/stream")).await;

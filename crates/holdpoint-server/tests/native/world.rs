@@ -209,6 +209,20 @@ impl World {
         Answer::to(self.request_by(who, "GET", path)).await
     }
 
+    /// Asks until that is too fast: a slow machine asks slowly.
+    pub async fn until_too_fast(&self, who: Option<&str>) -> Answer {
+        for _ in 0..50 {
+            let answer = match who {
+                Some(who) => self.get_by(who, "/api/v1/agents").await,
+                None => self.get("/api/v1/agents").await,
+            };
+            if answer.status != 200 {
+                return answer;
+            }
+        }
+        panic!("50 in a row are not too fast");
+    }
+
     pub async fn post_by(&self, who: &str, path: &str, body: Value) -> Answer {
         Answer::to(self.request_by(who, "POST", path).json(&body)).await
     }

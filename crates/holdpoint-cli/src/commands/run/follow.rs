@@ -86,6 +86,8 @@ async fn along(
             pressed = &mut interrupted => {
                 pressed?;
                 interrupted.set(tokio::signal::ctrl_c());
+                // A tool may have begun a moment ago, which was not shown yet.
+                show_all(watch, show).await?;
                 if is_leaving || !show.has_tools_under_way() {
                     show.rest();
                     return Ok(Stopped::Interrupted);
@@ -96,9 +98,7 @@ async fn along(
             }
             item = watch.next() => show.take(item?)?,
             ended = &mut moving => {
-                for item in watch.caught_up().await? {
-                    show.take(item)?;
-                }
+                show_all(watch, show).await?;
                 show.rest();
                 return match (ended, is_leaving) {
                     (Ok(_), true) => Ok(Stopped::Interrupted),
@@ -106,13 +106,14 @@ async fn along(
                     (Err(error), _) => Err(error.into()),
                 };
             }
-            _ = look.tick() => {
-                for item in watch.caught_up().await? {
-                    show.take(item)?;
-                }
-            }
+            _ = look.tick() => show_all(watch, show).await?,
         }
     }
+}
+
+/// Shows what has happened and was not shown yet.
+async fn show_all(watch: &mut WatchSession, show: &mut Show) -> Result<()> {
+    Ok(watch.caught_up().await?.into_iter().try_for_each(|item| show.take(item))?)
 }
 
 /// A watch on a stored run's session from now on.
