@@ -227,10 +227,11 @@ impl Played {
         }
         let counts = &table.counts;
         let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
-        // A short trial is one fault after the other, and many find nobody at all.
-        let refused = if options.operations < 10_000 { 0 } else { count(&counts.refused) };
+        // A short trial is one fault after the other, and a database that takes its time to start again leaves most of those
+        // who ask meanwhile without an answer. It goes on until enough have one.
+        let is_short = options.operations < 10_000;
         ensure!(
-            count(&counts.known) >= count(&counts.unknown) + refused,
+            is_short || count(&counts.known) >= count(&counts.unknown) + count(&counts.refused),
             "fewer than half of the operations succeeded"
         );
         ensure!(self.open >= open_min(options), "only {} pauses were open at once", self.open);
