@@ -51,6 +51,12 @@ pub enum Fault {
         #[source]
         source: ModelFault,
     },
+    /// The process that moved the run begins nothing more: see [`Runtime::leave_runs`](crate::Runtime::leave_runs).
+    #[error("run {run} was left where it stands: this process stops")]
+    Left {
+        /// The run.
+        run: RunId,
+    },
     /// Too many others write to one run at once.
     #[error("run {run} changed too often while it was written to: try again")]
     Contended {
@@ -66,6 +72,7 @@ impl Fault {
             Self::Store(fault) => fault.kind.code(),
             Self::Model { .. } => "model_unavailable",
             Self::Contended { .. } => "contended",
+            Self::Left { .. } => "run_left",
         }
     }
 
@@ -73,6 +80,7 @@ impl Fault {
     pub const CODES: &'static [&'static str] = &[
         "contended",
         "model_unavailable",
+        "run_left",
         "store_corrupt",
         "store_full",
         "store_newer",

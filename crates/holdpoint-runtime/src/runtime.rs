@@ -12,6 +12,7 @@ use holdpoint_core::policy::StandingRule;
 use holdpoint_core::record::Entry;
 use holdpoint_core::run::{Run, answered_items};
 use holdpoint_core::time::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::agent::AgentGraph;
 use crate::fault::RunError;
@@ -41,6 +42,8 @@ struct Parts {
     observer: Option<Arc<dyn Observer>>,
     /// How many drives there were.
     drives: AtomicU64,
+    /// Cancelled when runs are left.
+    leaving: CancellationToken,
 }
 
 /// Builds a [`Runtime`].
@@ -112,6 +115,23 @@ impl Runtime {
     #[doc(hidden)]
     pub fn sessions_watched_elsewhere(&self) -> usize {
         self.link().map_or(0, Link::watched_elsewhere)
+    }
+
+    /// Begins nothing more in any run, for good: this process stops. Tools that run are waited for and what they did is written
+    /// down; what a model is about to say is not waited for, and is asked for again by whoever goes on, who may do so at once.
+    /// Whoever moves such a run is told [`Fault::Left`](crate::Fault::Left). Decisions are taken as before.
+    pub fn leave_runs(&self) {
+        self.0.leaving.cancel();
+    }
+
+    /// Whether runs are left here.
+    pub fn is_leaving(&self) -> bool {
+        self.0.leaving.is_cancelled()
+    }
+
+    /// Ends when runs are left here.
+    pub(crate) fn leaving(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.0.leaving.clone().cancelled_owned()
     }
 
     pub(crate) fn observer(&self) -> Option<&Arc<dyn Observer>> {
@@ -268,6 +288,7 @@ impl RuntimeBuilder {
             recent: Recent::default(),
             observer: self.observer,
             drives: AtomicU64::new(0),
+            leaving: CancellationToken::new(),
         }))
     }
 }

@@ -135,8 +135,8 @@ impl Worker {
                     self.rest().remove(&run);
                     sweep.driven.push(run);
                 }
-                // Somebody else was faster.
-                Err(RunError::Refused(Refusal::RunBusy { .. })) => {}
+                // Somebody else was faster, or goes on when this process has stopped.
+                Err(RunError::Refused(Refusal::RunBusy { .. }) | RunError::Fault(Fault::Left { .. })) => {}
                 Err(error) => {
                     self.let_rest(run);
                     sweep.failed.push((run, error));

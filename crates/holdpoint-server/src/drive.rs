@@ -95,6 +95,8 @@ impl App {
             match app.drive(run).await {
                 // Who moves it already was told of the decision.
                 Ok(_) | Err(RunError::Refused(Refusal::RunBusy { .. })) => {}
+                // Whoever is next goes on with it.
+                Err(RunError::Fault(Fault::Left { .. })) => {}
                 // A callback that did not arrive waits for its time.
                 Err(RunError::Fault(Fault::Model { source, .. })) if source.is_waiting() => {}
                 Err(error) => tracing::warn!(run.id = %run, %error, "a run could not go on; the worker tries again"),

@@ -163,18 +163,26 @@ impl Running {
         &self.app
     }
 
-    /// Takes no more requests, ends streams with a last frame, and lets runs come to a stop point. What is still under
-    /// way after the grace is left to the next process, which finds it in the store.
+    /// Takes no more requests, ends streams with a last frame, and lets runs come to a stop point. In the last quarter of the
+    /// grace nothing more is begun, so that tools come to their end and others go on at once. What is still under way after
+    /// the grace is left to the next process, which finds it in the store.
     pub async fn stop(self) {
         self.stop_accepting.cancel();
         self.app.stopping().cancel();
         self.app.tasks().close();
+        let runtime = self.app.runtime().clone();
         let quiet = async {
             let (_, (), ()) = tokio::join!(self.accepting, self.worker.stop(), self.dispatcher.stop());
             // Last: requests that were under way may have set runs in motion until now.
             self.app.tasks().wait().await;
         };
-        if tokio::time::timeout(self.stop_grace, quiet).await.is_err() {
+        tokio::pin!(quiet);
+        let last = self.stop_grace / 4;
+        if tokio::time::timeout(self.stop_grace - last, &mut quiet).await.is_ok() {
+            return;
+        }
+        runtime.leave_runs();
+        if tokio::time::timeout(last, quiet).await.is_err() {
             tracing::warn!("not everything came to a stop in time; what is under way goes on with the next start");
         }
     }

@@ -119,6 +119,7 @@ enum Woken {
     Done(Option<Result<Done, tokio::task::JoinError>>),
     GraceOver,
     Changed,
+    Leaving,
 }
 
 impl Drive {
@@ -195,6 +196,7 @@ impl Drive {
                 self.catch_up().await?;
             }
             let has_begun_work = match self.run.next_step() {
+                Step::Work(_) if self.runtime.is_leaving() => return Err(self.left()),
                 Step::Work(work) => self.begin(work).await?,
                 Step::AwaitCalls | Step::AwaitDecisions { .. } | Step::Finished(_) => false,
             };
@@ -231,7 +233,7 @@ impl Drive {
         if let (Some(lease), None) = (&self.lease, &self.keeper) {
             self.keeper = Some(LeaseKeeper::keep(&self.runtime, lease.clone()));
         }
-        let Self { under_way, grace, moving, .. } = self;
+        let Self { runtime, under_way, grace, moving, .. } = self;
         let grace = async {
             match grace {
                 Some(grace) => grace.get_mut().unwrap_or_else(PoisonError::into_inner).await,
@@ -241,6 +243,7 @@ impl Drive {
         let woken = tokio::select! {
             biased;
             done = under_way.join_next() => Woken::Done(done),
+            () = runtime.leaving() => Woken::Leaving,
             () = moving.notify.notified() => Woken::Changed,
             () = grace => Woken::GraceOver,
         };
@@ -249,6 +252,7 @@ impl Drive {
             Woken::Done(done) => done.and_then(Result::ok).map_or(Ok(()), |done| self.take(done)),
             Woken::GraceOver => self.commit().await,
             Woken::Changed => self.catch_up().await,
+            Woken::Leaving => Err(self.left()),
         }
     }
 
@@ -304,6 +308,10 @@ impl Drive {
                 false
             }
         }
+    }
+
+    fn left(&self) -> RunError {
+        Fault::Left { run: self.run_id() }.into()
     }
 
     fn run_id(&self) -> RunId {

@@ -32,6 +32,7 @@ pub fn status_of(code: &str) -> (StatusCode, &'static str) {
         "invalid_rule" => (StatusCode::UNPROCESSABLE_ENTITY, "The rule is not accepted"),
         "over_limit" => (StatusCode::UNPROCESSABLE_ENTITY, "Something is too long or too many"),
         "contended" => (StatusCode::SERVICE_UNAVAILABLE, "Too many write to the run at once"),
+        "run_left" => (StatusCode::SERVICE_UNAVAILABLE, "The process that moved the run stops"),
         "model_unavailable" => (StatusCode::SERVICE_UNAVAILABLE, "The model gave no reply"),
         "store_full" => (StatusCode::SERVICE_UNAVAILABLE, "The store has no room left"),
         "store_unavailable" => (StatusCode::SERVICE_UNAVAILABLE, "The store is not available"),
@@ -71,7 +72,10 @@ fn settled_by_nobody(problem: Problem, outcome: &'static str, at: holdpoint_core
 impl From<Fault> for Problem {
     fn from(fault: Fault) -> Self {
         let (status, title) = status_of(fault.code());
-        tracing::warn!(code = fault.code(), error = &fault as &dyn std::error::Error, "the world failed");
+        match &fault {
+            Fault::Left { run } => tracing::debug!(run.id = %run, "a run is left to whoever is next"),
+            _ => tracing::warn!(code = fault.code(), error = &fault as &dyn std::error::Error, "the world failed"),
+        }
         // Only the kind of disorder is told. A store's or model's own words may name files, addresses or queries.
         let detail = match &fault {
             Fault::Store(fault) if fault.kind == StoreFaultKind::Unknown => format!(

@@ -2,6 +2,7 @@
 
 use holdpoint_core::decision::{Decision, DecisionInput};
 use holdpoint_core::ids::ActorId;
+use holdpoint_core::message::Item;
 use serde_json::json;
 
 use crate::world::{World, first_pause, text};
@@ -47,6 +48,33 @@ async fn a_stop_lets_a_run_come_to_its_stop_point() {
     world.effects.open_gate();
     world.restart().await;
     let read = world.get(&format!("/api/v1/runs/{}", text(&run, "run_id"))).await.expect(200);
+    assert_eq!((&read["status"], &read["output"]), (&json!("done"), &json!("outcome: sent")));
+    assert_eq!(world.effects.sent().len(), 1);
+}
+
+#[tokio::test]
+async fn a_stop_whose_time_runs_out_begins_nothing_more_and_cuts_off_no_tool() {
+    let mut world = World::solo().await;
+    let run = world.start("doubter", "ana").await;
+    let path = format!("/api/v1/pauses/{}/decide", first_pause(&run));
+    world.post(&path, json!({"decision": "approve"})).await.expect(200);
+    while world.effects.sent().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let (runtime, effects) = (world.running().app().runtime().clone(), world.effects.clone());
+    let ends_late = async {
+        while !runtime.is_leaving() {
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        effects.open_gate();
+    };
+    tokio::join!(world.stop(), ends_late);
+    let left = runtime.read_run(text(&run, "run_id").parse().unwrap()).await.unwrap();
+    let has_result = left.items().iter().any(|item| matches!(&**item, Item::ToolResult { is_error: false, .. }));
+    assert!(has_result && left.end().is_none(), "left after the tool, before the model: {:?}", left.items());
+    world.serve_again().await;
+    let path = format!("/api/v1/runs/{}?wait=60", text(&run, "run_id"));
+    let read = world.get(&path).await.expect(200);
     assert_eq!((&read["status"], &read["output"]), (&json!("done"), &json!("outcome: sent")));
     assert_eq!(world.effects.sent().len(), 1);
 }

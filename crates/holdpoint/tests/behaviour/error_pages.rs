@@ -169,6 +169,7 @@ fn faults_say_what_their_pages_show() {
     let faults = [
         Fault::Contended { run: run() },
         Fault::Model { run: run(), source },
+        Fault::Left { run: run() },
         StoreFault::new("load a run", StoreFaultKind::Corrupt).into(),
         StoreFault::new("append", StoreFaultKind::Full).into(),
         StoreFault::new("load a run", StoreFaultKind::Newer).into(),

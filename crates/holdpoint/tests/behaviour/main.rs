@@ -9,6 +9,7 @@ mod attacks;
 mod error_pages;
 #[cfg(feature = "sqlite")]
 mod guarantees;
+mod leaving;
 mod looking_later;
 mod readme;
 mod smoke;

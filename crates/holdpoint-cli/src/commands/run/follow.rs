@@ -8,7 +8,7 @@ use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 use holdpoint_core::step::Step;
 use holdpoint_runtime::use_cases::{StartRun, WatchSession};
-use holdpoint_runtime::{RunError, Runtime};
+use holdpoint_runtime::{Fault, RunError, Runtime};
 
 use super::show::Show;
 use crate::world::World;
@@ -37,7 +37,7 @@ pub async fn start(world: &World, start: StartRun, watch: &mut WatchSession, sho
             (started, _) => started,
         }
     };
-    along(watch, show, started).await
+    along(world, watch, show, started).await
 }
 
 /// Goes on with a stored run and shows it up to its next stop.
@@ -45,7 +45,7 @@ pub async fn start(world: &World, start: StartRun, watch: &mut WatchSession, sho
 /// # Errors
 /// The run cannot go on, or the world failed.
 pub async fn go_on(world: &World, run: RunId, watch: &mut WatchSession, show: &mut Show) -> Result<Stopped> {
-    along(watch, show, drive(world, run)).await
+    along(world, watch, show, drive(world, run)).await
 }
 
 /// Drives a run; as long as somebody else does, waits until it stands or is left.
@@ -59,6 +59,9 @@ async fn drive(world: &World, run: RunId) -> Result<Run, RunError> {
         if is_at_rest(&stands) {
             return Ok(stands);
         }
+        if world.runtime.is_leaving() {
+            return Err(Fault::Left { run }.into());
+        }
         tokio::time::sleep(LOOK).await;
     }
 }
@@ -69,6 +72,7 @@ fn is_at_rest(run: &Run) -> bool {
 
 /// Shows what happens while `moving` is under way, and everything that it led to.
 async fn along(
+    world: &World,
     watch: &mut WatchSession,
     show: &mut Show,
     moving: impl Future<Output = Result<Run, RunError>>,
@@ -81,27 +85,29 @@ async fn along(
     // Entries of another process make no sound here.
     let mut look = tokio::time::interval(LOOK);
     loop {
+        if is_leaving && show.has_tools_under_way() {
+            show.wait("a tool is at work and is waited for; Ctrl-C once more leaves at once");
+        }
         tokio::select! {
             biased;
             pressed = &mut interrupted => {
                 pressed?;
                 interrupted.set(tokio::signal::ctrl_c());
-                // A tool may have begun a moment ago, which was not shown yet.
-                show_all(watch, show).await?;
-                if is_leaving || !show.has_tools_under_way() {
+                if is_leaving {
                     show.rest();
                     return Ok(Stopped::Interrupted);
                 }
-                // Left now, what the tool did would be in doubt.
+                // A tool that began a moment ago, or is about to, comes to its end: else what it did would be in doubt.
+                world.runtime.leave_runs();
                 is_leaving = true;
-                show.wait("a tool is at work and is waited for; Ctrl-C once more leaves at once");
+                show_all(watch, show).await?;
             }
             item = watch.next() => show.take(item?)?,
             ended = &mut moving => {
                 show_all(watch, show).await?;
                 show.rest();
                 return match (ended, is_leaving) {
-                    (Ok(_), true) => Ok(Stopped::Interrupted),
+                    (Ok(_) | Err(RunError::Fault(Fault::Left { .. })), true) => Ok(Stopped::Interrupted),
                     (Ok(run), false) => Ok(Stopped::At(Box::new(run))),
                     (Err(error), _) => Err(error.into()),
                 };

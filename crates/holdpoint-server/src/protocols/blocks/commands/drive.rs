@@ -53,8 +53,8 @@ pub(super) fn go_on(app: &App, run: RunId, by: ActorId) {
 /// would wait for ever.
 async fn settle(app: &App, run: RunId, by: ActorId, moved: Result<Run, RunError>) {
     match moved {
-        // Who moves it already was told.
-        Ok(_) | Err(RunError::Refused(Refusal::RunBusy { .. })) => {}
+        // Who moves it already was told; who is next goes on with what was left.
+        Ok(_) | Err(RunError::Refused(Refusal::RunBusy { .. }) | RunError::Fault(Fault::Left { .. })) => {}
         Err(RunError::Fault(Fault::Model { source, .. })) if !source.may_retry => {
             tracing::warn!(run.id = %run, error = %source, "a run is ended: its model gave no reply");
             if let Err(error) = app.runtime().cancel_run(run, by, "its model gave no reply").await {
