@@ -179,6 +179,8 @@ pub struct SupersedeInput {
 pub struct ReplyInput {
     /// The frame whose model was called.
     pub frame: FramePath,
+    /// Which of the frame's model calls it answers, from 1 on. Who asked before somebody else went on answers an earlier one.
+    pub turn: u32,
     /// How many staged inputs the model had been shown.
     pub admitted: u32,
     /// What it thought before it spoke, as far as it showed that.

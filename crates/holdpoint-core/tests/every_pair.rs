@@ -244,7 +244,7 @@ fn inputs(world: &World) -> BTreeMap<&'static str, Vec<Input>> {
         inputs.push(Input::RevokeRule { rule: RuleId { run: run_id(2), number }, by: actor("ana") });
     }
     for frame in &frames {
-        inputs.extend(of_frame(frame));
+        inputs.extend(of_frame(world, frame));
     }
     for call in &calls {
         inputs.extend(of_call(world, call));
@@ -287,12 +287,14 @@ fn calls(world: &World) -> Vec<CallPath> {
     calls
 }
 
-fn of_frame(frame: &FramePath) -> Vec<Input> {
+fn of_frame(world: &World, frame: &FramePath) -> Vec<Input> {
+    let turn = world.run.frame(frame).map_or(1, |frame| frame.turns + 1);
     let passed = |phase| vec![GuardrailResult { name: "g".to_owned(), phase, objection: None }];
     let objected = |phase| vec![GuardrailResult { name: "g".to_owned(), phase, objection: Some("no".to_owned()) }];
     let reply = |text: Option<&str>, calls: Vec<CallRecord>, admitted: u32, asks: bool| {
         Input::ModelReply(ReplyInput {
             frame: frame.clone(),
+            turn,
             admitted,
             thinking: None,
             text: text.map(str::to_owned),

@@ -26,6 +26,8 @@ pub struct Starting {
     seen: VecDeque<WatchItem>,
     task: JoinHandle<Result<Run, RunError>>,
     has_stopped: bool,
+    /// Why it could not go on, where that was known before what happened was told.
+    failed: Option<Problem>,
 }
 
 impl Starting {
@@ -37,13 +39,25 @@ impl Starting {
         if self.has_stopped || !self.seen.is_empty() {
             return Ok(());
         }
-        tokio::select! {
-            ended = &mut self.task => self.take_end(ended).await,
+        let ended = tokio::select! {
+            biased;
+            ended = &mut self.task => ended,
             item = self.watch.next() => {
                 self.seen.push_back(item?);
-                Ok(())
+                return Ok(());
             }
+        };
+        let is_fault = matches!(ended, Ok(Err(RunError::Fault(_))));
+        let Err(problem) = self.take_end(ended).await else { return Ok(()) };
+        if is_fault {
+            // Something failed, perhaps after the start was stored.
+            self.seen.extend(self.watch.caught_up().await.unwrap_or_default());
         }
+        if self.seen.is_empty() {
+            return Err(problem);
+        }
+        self.failed = Some(problem);
+        Ok(())
     }
 
     /// The next thing that happens in the session; `None` once the run has come to its first stop, a pause or its end,
@@ -58,7 +72,10 @@ impl Starting {
                 ended = &mut self.task => self.take_end(ended).await?,
             }
         }
-        Ok(self.seen.pop_front())
+        match self.seen.pop_front() {
+            None => self.failed.take().map_or(Ok(None), Err),
+            item => Ok(item),
+        }
     }
 
     async fn take_end(&mut self, ended: Result<Result<Run, RunError>, JoinError>) -> Result<(), Problem> {
@@ -85,7 +102,7 @@ impl App {
         let watch = self.runtime().watch_run(&session, run);
         let runtime = self.runtime().clone();
         let task = self.tasks().spawn(async move { runtime.start_run(start).await });
-        Starting { run, session, watch, seen: VecDeque::new(), task, has_stopped: false }
+        Starting { run, session, watch, seen: VecDeque::new(), task, has_stopped: false, failed: None }
     }
 
     /// Goes on with a run in the background: somebody decided. What cannot go on now is tried again by the worker.

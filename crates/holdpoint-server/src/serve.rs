@@ -165,7 +165,8 @@ impl Running {
 
     /// Takes no more requests, ends streams with a last frame, and lets runs come to a stop point. In the last quarter of the
     /// grace nothing more is begun, so that tools come to their end and others go on at once. What is still under way after
-    /// the grace is left to the next process, which finds it in the store.
+    /// the grace is left to the next process, which finds it in the store. The runtime moves no runs afterwards
+    /// ([`Runtime::leave_runs`]): a program that goes on builds another one over the same store.
     pub async fn stop(self) {
         self.stop_accepting.cancel();
         self.app.stopping().cancel();
@@ -178,11 +179,9 @@ impl Running {
         };
         tokio::pin!(quiet);
         let last = self.stop_grace / 4;
-        if tokio::time::timeout(self.stop_grace - last, &mut quiet).await.is_ok() {
-            return;
-        }
+        let is_quiet = tokio::time::timeout(self.stop_grace - last, &mut quiet).await.is_ok();
         runtime.leave_runs();
-        if tokio::time::timeout(last, quiet).await.is_err() {
+        if !is_quiet && tokio::time::timeout(last, quiet).await.is_err() {
             tracing::warn!("not everything came to a stop in time; what is under way goes on with the next start");
         }
     }

@@ -204,6 +204,23 @@ fn ctrl_c_while_a_tool_works_waits_for_it_so_that_nothing_is_in_doubt() {
 }
 
 #[test]
+fn what_an_agent_says_after_one_that_works_for_it_is_shown_once() {
+    let place = Place::new();
+    let agent = |name: &str, tools: &str| {
+        let head = "apiVersion: holdpoint/v1\nkind: Agent\nmetadata: { name: ";
+        let spec = format!("spec:\n  type: chat_model_agent\n  model: {{ primary: scripted/{name}.json }}\n");
+        place.write(&format!("agents/{name}.yaml"), &format!("{head}{name} }}\n{spec}{tools}"));
+    };
+    agent("outer", "  tools:\n    - ref: agent://inner\n");
+    agent("inner", "");
+    let calls = r#"{"replies": [{"calls": [{"tool": "inner", "arguments": {"input": "x"}}]}, "outer: {result}"]}"#;
+    place.write("agents/outer.json", calls);
+    place.write("agents/inner.json", r#"{"replies": ["inner"]}"#);
+    let ended = place.run(&["run", "outer", "go"]);
+    assert_eq!((ended.status.code(), printed(&ended).as_str()), (Some(0), "outer: inner\n"));
+}
+
+#[test]
 fn keys_that_were_pressed_before_the_question_answer_nothing() {
     let place = Place::new();
     let mut terminal = Terminal::run(&place, &["refund-desk", "refund it"]);

@@ -19,7 +19,8 @@ use crate::tool::CallRecord;
 pub(super) fn read(begun: &Begun, input: ReplyInput) -> Result<Vec<RunEvent>, Refusal> {
     let out_of_turn = || Refusal::OutOfTurn { state: begun.state_name(), input: "a model reply" };
     let frame = begun.frame(&input.frame).ok_or_else(out_of_turn)?;
-    if frame.phase != Phase::AwaitingModel || input.admitted as usize > frame.staged.len() {
+    let is_awaited = frame.phase == Phase::AwaitingModel && input.turn == frame.turns + 1;
+    if !is_awaited || input.admitted as usize > frame.staged.len() {
         return Err(out_of_turn());
     }
     for call in &input.calls {

@@ -192,11 +192,12 @@ fn start(world: &mut World, content: &str) {
 fn model(world: &mut World, words: &[&str], rest: &str) {
     let mut frame = CallPath::root();
     let mut admitted = world.run.staged().len() as u32;
-    let (mut text, mut asks, mut thinking) = (None, None, None);
+    let (mut text, mut asks, mut thinking, mut turn) = (None, None, None, None);
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match *word {
             "saw" => admitted = words.next().unwrap().parse().unwrap(),
+            "answers" => turn = Some(words.next().unwrap().parse().unwrap()),
             "thinks" => thinking = words.next().map(|word| (*word).to_owned()),
             "says" => text = Some(rest.to_owned()),
             "asks" => {
@@ -212,7 +213,8 @@ fn model(world: &mut World, words: &[&str], rest: &str) {
     }
     let calls = if text.is_some() { Vec::new() } else { calls(world, &frame, rest) };
     let usage = Usage::request(10, 1);
-    let reply = ReplyInput { frame, admitted, thinking, text, calls, asks_confirmation: asks, usage };
+    let turn = turn.unwrap_or_else(|| world.run.frame(&frame).map_or(1, |frame| frame.turns + 1));
+    let reply = ReplyInput { frame, turn, admitted, thinking, text, calls, asks_confirmation: asks, usage };
     give(world, Input::ModelReply(reply));
 }
 

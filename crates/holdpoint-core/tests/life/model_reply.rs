@@ -19,6 +19,27 @@ fn the_calls_of_a_reply_are_looked_at_before_anything_runs() {
 }
 
 #[test]
+fn a_reply_to_an_earlier_call_of_the_model_is_refused() {
+    check(
+        r#"user: go
+           model: pay
+           policy: allow
+           tool 1.0: "paid"
+           ---
+           model answers 1: pay
+           model answers 1 says: done
+           model answers 3 says: done
+           model answers 2 says: done"#,
+        r#"refused out_of_turn
+           refused out_of_turn
+           refused out_of_turn
+           model replied
+           run finished done "done"
+           next finished done "done""#,
+    );
+}
+
+#[test]
 fn a_reply_that_was_not_awaited_is_refused() {
     check(
         "user: go
@@ -224,6 +245,7 @@ fn a_reply_has_a_bounded_number_of_calls() {
 fn a_reply_has_a_bounded_size() {
     let reply = |bytes: usize| ReplyInput {
         frame: Default::default(),
+        turn: 1,
         admitted: 0,
         thinking: None,
         text: Some("x".repeat(bytes)),
@@ -246,6 +268,7 @@ fn what_the_model_thought_is_recorded_within_bounds_and_never_shown_to_it_again(
         let mut world: World = play("user: go");
         let reply = ReplyInput {
             frame: Default::default(),
+            turn: 1,
             admitted: 0,
             thinking: Some(thinking.to_owned()),
             text: Some("done".to_owned()),

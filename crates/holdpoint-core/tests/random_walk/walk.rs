@@ -364,6 +364,7 @@ impl<M: Machine> Walk<M> {
         let staged = self.run.staged_in(&frame).len();
         let asks = says && self.dice.chance(35);
         Input::ModelReply(ReplyInput {
+            turn: self.turn(&frame),
             admitted: self.dice.below(staged + 1) as u32,
             thinking: None,
             text: (says || self.dice.chance(10)).then(|| "words".to_owned()),
@@ -372,6 +373,11 @@ impl<M: Machine> Walk<M> {
             usage: Usage::request(1, 1),
             frame,
         })
+    }
+
+    /// Which model call is under way there.
+    fn turn(&self, frame: &FramePath) -> u32 {
+        self.run.frame(frame).map_or(1, |frame| frame.turns + 1)
     }
 
     fn call(&mut self, frame: &FramePath) -> CallRecord {
@@ -622,6 +628,7 @@ impl<M: Machine> Walk<M> {
         }
         let Some(frame) = work.call_model.first().cloned() else { return Vec::new() };
         vec![Input::ModelReply(ReplyInput {
+            turn: self.turn(&frame),
             admitted: self.run.staged_in(&frame).len() as u32,
             frame,
             thinking: None,

@@ -287,6 +287,7 @@ async fn the_machines_own_hand_off_is_understood() {
     };
     let reply = ReplyInput {
         frame: root.clone(),
+        turn: 1,
         admitted: 0,
         thinking: None,
         text: None,

@@ -47,7 +47,7 @@ impl Drive {
                 model = model.name(),
             );
             let call = async move {
-                let (run, agent) = (request.run, request.agent.clone());
+                let (run, agent, turn) = (request.run, request.agent.clone(), request.turn);
                 let began = Instant::now();
                 let asked = AssertUnwindSafe(async { model.reply(request, deltas).await }).catch_unwind().await;
                 let reply = asked.unwrap_or_else(|_| Err(panicked(model.name().to_owned())));
@@ -59,7 +59,7 @@ impl Drive {
                     let (frame, agent, model) = (&frame, &agent, model.name());
                     observer.model_called(&ModelCalled { run, frame, agent, model, duration, usage });
                 });
-                Done::Model { frame, admitted, thinking: thoughts.take(), reply }
+                Done::Model { frame, turn, admitted, thinking: thoughts.take(), reply }
             };
             moved |= self.begin_task(call.instrument(span)).await?;
         }
@@ -125,7 +125,7 @@ impl Drive {
 
     pub(super) fn read_reply(
         &mut self,
-        frame: FramePath,
+        (frame, turn): (FramePath, u32),
         admitted: u32,
         thinking: Option<String>,
         reply: ModelReply,
@@ -133,7 +133,7 @@ impl Drive {
         let ModelReply { text, calls, usage } = reply;
         let calls = calls.into_iter().map(|call| self.resolve(&frame, call)).collect::<Result<_, _>>()?;
         let asks_confirmation = self.confirmation(&frame, text.as_deref());
-        let input = ReplyInput { frame, admitted, thinking, text, calls, asks_confirmation, usage };
+        let input = ReplyInput { frame, turn, admitted, thinking, text, calls, asks_confirmation, usage };
         self.advance_if_welcome(Input::ModelReply(input));
         Ok(())
     }

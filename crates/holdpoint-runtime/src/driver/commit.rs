@@ -10,6 +10,7 @@ use holdpoint_core::record::Entry;
 use holdpoint_core::refusal::Refusal;
 use holdpoint_core::run::Run;
 use holdpoint_core::time::Timestamp;
+use tokio_util::sync::CancellationToken;
 
 use crate::driver::{Drive, Pending};
 use crate::fault::{Fault, RunError};
@@ -185,8 +186,11 @@ impl Drive {
         for input in pending.inputs {
             self.advance_if_welcome(input);
         }
-        if self.run.end().is_some() {
-            self.cancelled.cancel();
+        match self.run.end() {
+            Some(_) => self.cancelled.cancel(),
+            // An end that was pending here, and was overtaken: tools that begin from now on are not cancelled.
+            None if self.cancelled.is_cancelled() => self.cancelled = CancellationToken::new(),
+            None => {}
         }
     }
 

@@ -110,8 +110,17 @@ struct Pending {
 
 /// Something that was under way came to its end.
 enum Done {
-    Model { frame: FramePath, admitted: u32, thinking: Option<String>, reply: Result<ModelReply, ModelFault> },
-    Tool { call: CallPath, outcome: Outcome },
+    Model {
+        frame: FramePath,
+        turn: u32,
+        admitted: u32,
+        thinking: Option<String>,
+        reply: Result<ModelReply, ModelFault>,
+    },
+    Tool {
+        call: CallPath,
+        outcome: Outcome,
+    },
 }
 
 /// What the driver wakes up for.
@@ -195,10 +204,11 @@ impl Drive {
             if futures_util::poll!(pin!(self.moving.notify.notified())).is_ready() {
                 self.catch_up().await?;
             }
+            let is_leaving = self.runtime.is_leaving();
             let has_begun_work = match self.run.next_step() {
-                Step::Work(_) if self.runtime.is_leaving() => return Err(self.left()),
-                Step::Work(work) => self.begin(work).await?,
-                Step::AwaitCalls | Step::AwaitDecisions { .. } | Step::Finished(_) => false,
+                Step::Work(work) if !is_leaving => self.begin(work).await?,
+                Step::Work(_) if self.tools.is_empty() || self.under_way.is_empty() => return Err(self.left()),
+                Step::Work(_) | Step::AwaitCalls | Step::AwaitDecisions { .. } | Step::Finished(_) => false,
             };
             if has_begun_work {
                 continue;
@@ -233,7 +243,7 @@ impl Drive {
         if let (Some(lease), None) = (&self.lease, &self.keeper) {
             self.keeper = Some(LeaseKeeper::keep(&self.runtime, lease.clone()));
         }
-        let Self { runtime, under_way, grace, moving, .. } = self;
+        let Self { runtime, under_way, tools, grace, moving, .. } = self;
         let grace = async {
             match grace {
                 Some(grace) => grace.get_mut().unwrap_or_else(PoisonError::into_inner).await,
@@ -243,7 +253,8 @@ impl Drive {
         let woken = tokio::select! {
             biased;
             done = under_way.join_next() => Woken::Done(done),
-            () = runtime.leaving() => Woken::Leaving,
+            // Tools that run come to their end first.
+            () = runtime.leaving(), if tools.is_empty() => Woken::Leaving,
             () = moving.notify.notified() => Woken::Changed,
             () = grace => Woken::GraceOver,
         };
@@ -272,10 +283,10 @@ impl Drive {
     /// Takes what came of a model call or a tool.
     fn take(&mut self, done: Done) -> Result<(), RunError> {
         match done {
-            Done::Model { frame, admitted, thinking, reply } => {
+            Done::Model { frame, turn, admitted, thinking, reply } => {
                 self.models.remove(&frame);
                 let reply = reply.map_err(|source| Fault::Model { run: self.run.id(), source })?;
-                self.read_reply(frame, admitted, thinking, reply)
+                self.read_reply((frame, turn), admitted, thinking, reply)
             }
             Done::Tool { call, outcome } => {
                 self.tools.remove(&call);

@@ -34,7 +34,8 @@ impl Drive {
                 cleared.push(path);
             }
         }
-        if cleared.is_empty() {
+        // Guardrails take their time: meanwhile this process may have been told to stop.
+        if cleared.is_empty() || self.runtime.is_leaving() {
             return Ok(true);
         }
         self.advance_if_welcome(Input::StartCalls(cleared.clone()));

@@ -80,6 +80,24 @@ async fn a_stop_whose_time_runs_out_begins_nothing_more_and_cuts_off_no_tool() {
 }
 
 #[tokio::test]
+async fn a_start_that_is_stored_is_told_as_such_also_by_a_server_that_moves_nothing_more() {
+    let mut world = World::solo().await;
+    world.running().app().runtime().leave_runs();
+    for _ in 0..30 {
+        let start = json!({"agent_id": "talker", "input": "hello"});
+        let started = world.post("/api/v1/runs", start).await.expect(201);
+        assert_eq!(started["status"], "running");
+    }
+    world.restart().await;
+    let runs = world.get("/api/v1/runs").await.expect(200)["runs"].as_array().unwrap().clone();
+    assert_eq!(runs.len(), 30);
+    for run in runs {
+        let path = format!("/api/v1/runs/{}?wait=60", text(&run, "run_id"));
+        assert_eq!(world.get(&path).await.expect(200)["output"], "you said hello");
+    }
+}
+
+#[tokio::test]
 async fn idempotency_keys_hold_across_a_restart() {
     let mut world = World::solo().await;
     let send = async |world: &World| {

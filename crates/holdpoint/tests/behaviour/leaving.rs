@@ -10,7 +10,7 @@ use holdpoint_testkit::clock::TestClock;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
-/// A tool that says when it has begun, and ends when it may.
+/// A tool that says when it has begun, and ends when it may, or soon when nobody wants it any more.
 #[derive(Clone)]
 struct Slow {
     effects: Effects,
@@ -20,10 +20,13 @@ struct Slow {
 
 #[async_trait::async_trait]
 impl RunTool for Slow {
-    async fn run(&self, _: ToolContext, _: CanonicalJson) -> Result<Content, ToolFailure> {
+    async fn run(&self, context: ToolContext, _: CanonicalJson) -> Result<Content, ToolFailure> {
         self.effects.happen();
         self.began.notify_one();
-        self.gate.acquire().await.unwrap().forget();
+        tokio::select! {
+            allowed = self.gate.acquire() => allowed.unwrap().forget(),
+            () = context.cancelled.cancelled() => return Ok("half of it".into()),
+        }
         Ok("paid".into())
     }
 }
@@ -122,6 +125,20 @@ async fn a_tool_that_runs_is_waited_for_and_nothing_comes_after_it() {
     stage.slow.gate.add_permits(1);
     let done = next.resume(&stage.agent, run).await.unwrap();
     assert_eq!((text_of(&done).as_str(), stage.slow.effects.count()), ("Done.", 2));
+}
+
+#[tokio::test]
+async fn a_tool_that_is_waited_for_hears_of_a_cancellation() {
+    let stage = Stage::new();
+    let process = stage.process(2, false);
+    let driving = tokio::spawn(process.run(&stage.agent, "pay twice").into_future());
+    stage.slow.began.notified().await;
+    process.runtime().leave_runs();
+    let run = only_run(&process).await;
+    process.runtime().cancel_run(run, ActorId::local(), "enough").await.unwrap();
+    let RunOutcome::Cancelled { .. } = driving.await.unwrap().unwrap() else { panic!("a cancelled run expected") };
+    let told = told(&process.read(run).await.unwrap().items());
+    assert!(told.iter().any(|(_, output, _)| output == "half of it"), "{told:?}");
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ mod error_pages;
 mod guarantees;
 mod leaving;
 mod looking_later;
+mod overtaken;
 mod readme;
 mod smoke;
 mod terms;

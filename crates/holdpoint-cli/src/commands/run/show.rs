@@ -27,8 +27,9 @@ pub struct Show {
     spinner: ProgressBar,
     /// Whether the cursor stands at the beginning of a line of standard output.
     is_at_start: bool,
-    /// Whether the reply under way was shown as it came.
-    is_spoken: bool,
+    /// What was shown as it came, and is not known yet to be a whole reply: events come after the words, and a later reply may
+    /// have begun.
+    heard: String,
     /// What the agent said last, as a whole.
     last_said: Option<String>,
     under_way: BTreeSet<CallPath>,
@@ -43,7 +44,7 @@ impl Show {
             run,
             spinner: ProgressBar::hidden(),
             is_at_start: true,
-            is_spoken: false,
+            heard: String::new(),
             last_said: None,
             under_way: BTreeSet::new(),
             notes: Vec::new(),
@@ -63,7 +64,7 @@ impl Show {
     /// Says that something is going on. Nothing is drawn where nobody looks, and nothing while the agent speaks: what
     /// happened before it began may be told only now.
     pub fn wait(&mut self, what: &str) {
-        if self.is_spoken {
+        if !self.heard.is_empty() {
             return;
         }
         self.end_line();
@@ -79,7 +80,7 @@ impl Show {
     /// Takes down what says that something is going on.
     pub fn rest(&mut self) {
         self.spinner.finish_and_clear();
-        self.is_spoken = false;
+        self.heard.clear();
         self.end_line();
         self.notes.drain(..).for_each(|note| err!("{note}"));
     }
@@ -99,7 +100,7 @@ impl Show {
     fn hear(&mut self, frame: &FramePath, delta: Delta) -> io::Result<()> {
         match delta {
             Delta::Text(text) if frame.is_root() => {
-                self.is_spoken = true;
+                self.heard.push_str(&text);
                 self.say(&text)
             }
             _ => Ok(()),
@@ -115,15 +116,24 @@ impl Show {
         self.run.apply(event, at);
         match event {
             RunEvent::RunStarted(_) => self.wait("the model is thinking"),
-            RunEvent::ModelReplied(replied) => {
-                if let Some(text) = replied.text.as_ref().filter(|_| replied.frame.is_root()) {
-                    if !self.is_spoken {
-                        self.say(text)?;
+            // What agents inside say is told by whoever called them.
+            RunEvent::ModelReplied(replied) if replied.frame.is_root() => {
+                if let Some(text) = &replied.text {
+                    match self.heard.strip_prefix(text.as_str()) {
+                        Some(later) => self.heard = later.to_owned(),
+                        None => {
+                            self.end_line();
+                            self.say(text)?;
+                            self.heard.clear();
+                        }
                     }
                     self.last_said = Some(text.clone());
                 }
-                self.rest();
-                self.wait("the agent is at work");
+                // Unless the agent is in the middle of its next words.
+                if self.heard.is_empty() {
+                    self.rest();
+                    self.wait("the agent is at work");
+                }
             }
             RunEvent::CallStarted(started) => {
                 let name = self.name(&started.call);
@@ -160,7 +170,7 @@ impl Show {
     }
 
     fn note(&mut self, text: &str) {
-        if self.is_spoken {
+        if !self.heard.is_empty() {
             return self.notes.push(text.to_owned());
         }
         self.end_line();

@@ -119,7 +119,8 @@ impl Session {
     pub(in super::super) fn reply(&mut self, run: usize, reply: ReplyInput) {
         let admitted = if reply.frame.is_root() { self.runs[run].staged().len() } else { 0 };
         let admitted = u32::try_from(admitted).unwrap();
-        self.give(run, Input::ModelReply(ReplyInput { admitted, ..reply }));
+        let turn = self.runs[run].frame(&reply.frame).map_or(1, |frame| frame.turns + 1);
+        self.give(run, Input::ModelReply(ReplyInput { admitted, turn, ..reply }));
     }
 
     /// Everything that policy must look at gets this verdict.
@@ -265,6 +266,7 @@ pub(in super::super) fn id() -> SessionId {
 pub(in super::super) fn reply() -> ReplyInput {
     ReplyInput {
         frame: FramePath::root(),
+        turn: 1,
         admitted: 0,
         thinking: None,
         text: None,
