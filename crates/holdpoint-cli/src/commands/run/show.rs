@@ -121,6 +121,8 @@ impl Show {
                 if let Some(text) = &replied.text {
                     match self.heard.strip_prefix(text.as_str()) {
                         Some(later) => self.heard = later.to_owned(),
+                        // After words that came to nothing: somebody else was faster.
+                        None if self.heard.ends_with(text.as_str()) => self.heard.clear(),
                         None => {
                             self.end_line();
                             self.say(text)?;
