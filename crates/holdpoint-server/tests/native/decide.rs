@@ -262,12 +262,7 @@ async fn a_call_in_doubt_is_settled_by_a_person() {
         (json!({"decision": "run_again"}), "done", 2),
     ] {
         let mut world = World::solo().await;
-        let run = world.start("doubter", "ana").await;
-        let path = format!("/api/v1/pauses/{}/decide", first_pause(&run));
-        world.post(&path, json!({"decision": "approve"})).await.expect(200);
-        while world.effects.sent().is_empty() {
-            tokio::task::yield_now().await;
-        }
+        let run = world.start_sending().await;
         world.kill_and_start().await;
         world.effects.open_gate();
         let read = format!("/api/v1/runs/{}?wait=30", text(&run, "run_id"));

@@ -39,12 +39,7 @@ async fn a_decision_that_was_acknowledged_survives_the_death_of_the_server() {
 #[tokio::test]
 async fn a_stop_lets_a_run_come_to_its_stop_point() {
     let mut world = World::solo().await;
-    let run = world.start("doubter", "ana").await;
-    let path = format!("/api/v1/pauses/{}/decide", first_pause(&run));
-    world.post(&path, json!({"decision": "approve"})).await.expect(200);
-    while world.effects.sent().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let run = world.start_sending().await;
     world.effects.open_gate();
     world.restart().await;
     let read = world.get(&format!("/api/v1/runs/{}", text(&run, "run_id"))).await.expect(200);
@@ -55,12 +50,7 @@ async fn a_stop_lets_a_run_come_to_its_stop_point() {
 #[tokio::test]
 async fn a_stop_whose_time_runs_out_begins_nothing_more_and_cuts_off_no_tool() {
     let mut world = World::solo().await;
-    let run = world.start("doubter", "ana").await;
-    let path = format!("/api/v1/pauses/{}/decide", first_pause(&run));
-    world.post(&path, json!({"decision": "approve"})).await.expect(200);
-    while world.effects.sent().is_empty() {
-        tokio::task::yield_now().await;
-    }
+    let run = world.start_sending().await;
     let (runtime, effects) = (world.running().app().runtime().clone(), world.effects.clone());
     let ends_late = async {
         while !runtime.is_leaving() {

@@ -233,6 +233,18 @@ impl World {
         answer.expect(201)
     }
 
+    /// Starts a run whose mail was approved and is on its way: it is sent, and waits for the gate.
+    pub async fn start_sending(&self) -> Value {
+        let before = self.effects.sent().len();
+        let run = self.start("doubter", "ana").await;
+        let path = format!("/api/v1/pauses/{}/decide", first_pause(&run));
+        self.post(&path, json!({"decision": "approve"})).await.expect(200);
+        while self.effects.sent().len() == before {
+            tokio::task::yield_now().await;
+        }
+        run
+    }
+
     /// As [`World::start`], by one of the callers.
     pub async fn start_by(&self, who: &str, agent: &str, input: &str) -> Value {
         self.post_by(who, "/api/v1/runs?wait=30", json!({"agent_id": agent, "input": input})).await.expect(201)

@@ -1,14 +1,15 @@
 //! A process that stops begins nothing more, cuts off no tool, and leaves its runs to whoever is next, who need not wait for
 //! its lease. Time stands still in all of these.
 use std::future::IntoFuture as _;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use crate::common::*;
 use holdpoint::*;
 use holdpoint_testkit::clock::TestClock;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinHandle;
 
 /// A tool that says when it has begun, and ends when it may, or soon when nobody wants it any more.
 #[derive(Clone)]
@@ -93,6 +94,15 @@ impl Stage {
         Runner::builder().store(self.store.clone()).clock(self.clock.shared()).model(model).build()
     }
 
+    /// A process that is told to leave its run while the first of two payments is under way.
+    async fn leave_in_the_tool(&self) -> (Runner, JoinHandle<Result<RunOutcome, RunError>>) {
+        let process = self.process(2, false);
+        let driving = tokio::spawn(process.run(&self.agent, "pay twice").into_future());
+        self.slow.began.notified().await;
+        process.runtime().leave_runs();
+        (process, driving)
+    }
+
     fn models_asked(&self) -> u32 {
         self.count.load(Ordering::SeqCst)
     }
@@ -108,10 +118,7 @@ async fn only_run(runner: &Runner) -> RunId {
 #[tokio::test]
 async fn a_tool_that_runs_is_waited_for_and_nothing_comes_after_it() {
     let stage = Stage::new();
-    let process = stage.process(2, false);
-    let driving = tokio::spawn(process.run(&stage.agent, "pay twice").into_future());
-    stage.slow.began.notified().await;
-    process.runtime().leave_runs();
+    let (_process, driving) = stage.leave_in_the_tool().await;
     tokio::task::yield_now().await;
     assert!(!driving.is_finished(), "the tool is not cut off");
     stage.slow.gate.add_permits(1);
@@ -130,15 +137,31 @@ async fn a_tool_that_runs_is_waited_for_and_nothing_comes_after_it() {
 #[tokio::test]
 async fn a_tool_that_is_waited_for_hears_of_a_cancellation() {
     let stage = Stage::new();
-    let process = stage.process(2, false);
-    let driving = tokio::spawn(process.run(&stage.agent, "pay twice").into_future());
-    stage.slow.began.notified().await;
-    process.runtime().leave_runs();
+    let (process, driving) = stage.leave_in_the_tool().await;
     let run = only_run(&process).await;
     process.runtime().cancel_run(run, ActorId::local(), "enough").await.unwrap();
     let RunOutcome::Cancelled { .. } = driving.await.unwrap().unwrap() else { panic!("a cancelled run expected") };
     let told = told(&process.read(run).await.unwrap().items());
     assert!(told.iter().any(|(_, output, _)| output == "half of it"), "{told:?}");
+}
+
+#[tokio::test]
+async fn no_tool_begins_when_its_guardrail_has_passed_too_late() {
+    let (effects, process) = (Effects::default(), Arc::new(OnceLock::<Runtime>::new()));
+    let leaving = process.clone();
+    let slow = ToolGuardrail::new("slow", move |_, _| {
+        leaving.get().unwrap().leave_runs();
+        async { CallVerdict::Pass }
+    });
+    let agent = agent("Desk", [counted("note", &effects).guardrail(slow).build().unwrap()]);
+    let runner = Runner::in_memory(ScriptedModel::new([Reply::call("note", json!({}))]));
+    assert!(process.set(runner.runtime().clone()).is_ok());
+    let left = runner.run(&agent, "go").await.unwrap_err();
+    assert_eq!((left.code(), effects.count()), ("run_left", 0));
+    // Not even its start is stored: nothing is in doubt.
+    let journal = runner.runtime().read_journal(only_run(&runner).await).await.unwrap();
+    let is_start = |event: &RunEvent| matches!(event, RunEvent::CallStarted(_));
+    assert!(!journal.iter().flat_map(|entry| entry.events.iter()).any(is_start), "{journal:?}");
 }
 
 #[tokio::test]

@@ -78,14 +78,13 @@ async fn along(
     moving: impl Future<Output = Result<Run, RunError>>,
 ) -> Result<Stopped> {
     tokio::pin!(moving);
-    let mut is_leaving = false;
     // Kept from one round to the next: a key that is pressed in between counts.
     let interrupted = tokio::signal::ctrl_c();
     tokio::pin!(interrupted);
     // Entries of another process make no sound here.
     let mut look = tokio::time::interval(LOOK);
     loop {
-        if is_leaving && show.has_tools_under_way() {
+        if world.runtime.is_leaving() && show.has_tools_under_way() {
             show.wait("a tool is at work and is waited for; Ctrl-C once more leaves at once");
         }
         tokio::select! {
@@ -93,20 +92,19 @@ async fn along(
             pressed = &mut interrupted => {
                 pressed?;
                 interrupted.set(tokio::signal::ctrl_c());
-                if is_leaving {
+                if world.runtime.is_leaving() {
                     show.rest();
                     return Ok(Stopped::Interrupted);
                 }
                 // A tool that began a moment ago, or is about to, comes to its end: else what it did would be in doubt.
                 world.runtime.leave_runs();
-                is_leaving = true;
                 show_all(watch, show).await?;
             }
             item = watch.next() => show.take(item?)?,
             ended = &mut moving => {
                 show_all(watch, show).await?;
                 show.rest();
-                return match (ended, is_leaving) {
+                return match (ended, world.runtime.is_leaving()) {
                     (Ok(_) | Err(RunError::Fault(Fault::Left { .. })), true) => Ok(Stopped::Interrupted),
                     (Ok(run), false) => Ok(Stopped::At(Box::new(run))),
                     (Err(error), _) => Err(error.into()),
